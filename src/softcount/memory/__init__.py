@@ -1,0 +1,7 @@
+"""Memories that turn embeddings into visitation counts."""
+
+from softcount.memory.config import RecodeConfig
+from softcount.memory.memory import RecodeMemory
+from softcount.memory.recode import Observed
+
+__all__ = ["Observed", "RecodeConfig", "RecodeMemory"]

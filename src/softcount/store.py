@@ -1,0 +1,129 @@
+"""The one way to write state to disk: safetensors for arrays, JSON for the rest.
+
+A state is what `state_dict()` returns: nested dicts and lists of arrays, numbers,
+strings, booleans and None. Arrays become tensors named by their path, everything
+else becomes one JSON document in the header, beside a digest of all content. No
+pickle: reading a file can never run code. Writing goes to a temporary file in the
+same folder which is flushed and then renamed, so that a file is either whole or not
+there, whatever happens in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from softcount.types import Array, State
+
+FORMAT = "softcount-state-1"
+
+
+class StoreError(ValueError):
+    """A file that cannot be trusted: truncated, foreign, tampered with, or of another kind."""
+
+
+def save(path: str | os.PathLike[str], state: State, *, kind: str) -> None:
+    """Writes a state atomically; `kind` says what it is a state of and is checked on reading."""
+    arrays: dict[str, Array] = {}
+    tree = _split(state, "", arrays)
+    document = json.dumps(tree, separators=(",", ":"), allow_nan=True)
+    metadata = {"format": FORMAT, "kind": kind, "tree": document, "digest": _digest(kind, document, arrays)}
+    write_atomically(path, to_bytes(arrays, metadata))
+
+
+def load(path: str | os.PathLike[str], *, kind: str) -> State:
+    """Reads a state back, or raises `StoreError` and says what is wrong with the file."""
+    path = Path(path)
+    if not path.is_file():
+        raise StoreError(f"{path} does not exist" if not path.exists() else f"{path} is not a file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise StoreError(f"{path} is truncated or not a softcount file: {error}") from error
+    if metadata.get("format") != FORMAT:
+        found = metadata.get("format", "none")
+        raise StoreError(f"{path} is not a softcount file (format {found!r}, expected {FORMAT!r})")
+    if _digest(metadata["kind"], metadata["tree"], arrays) != metadata.get("digest"):
+        raise StoreError(f"{path} was changed after it was written: its digest does not match its content")
+    if metadata["kind"] != kind:
+        raise StoreError(f"{path} holds {metadata['kind']!r}; expected {kind!r}")
+    state = _join(json.loads(metadata["tree"]), arrays)
+    assert isinstance(state, dict)
+    return state
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Writes a file so that a reader sees the old one or the whole new one, never a part."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a rename durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _split(node: Any, path: str, arrays: dict[str, Array]) -> Any:
+    """Moves arrays out of a tree into `arrays`, leaving `{"$array": name}` where they were."""
+    if isinstance(node, np.ndarray):
+        if node.dtype == object:
+            raise TypeError(f"state{path} is an array of Python objects; only numbers can be stored")
+        name = path or "/"
+        arrays[name] = np.ascontiguousarray(node).reshape(node.shape)
+        return {"$array": name}
+    if isinstance(node, np.generic):
+        return node.item()
+    if isinstance(node, dict):
+        for key in node:
+            if not isinstance(key, str) or key.startswith("$") or "/" in key:
+                raise TypeError(f"state{path} has the key {key!r}; expected a string without '/' or leading '$'")
+        return {key: _split(value, f"{path}/{key}", arrays) for key, value in node.items()}
+    if isinstance(node, tuple | list):
+        return [_split(value, f"{path}/{i}", arrays) for i, value in enumerate(node)]
+    if node is None or isinstance(node, bool | int | float | str):
+        return node
+    raise TypeError(f"state{path} is a {type(node).__name__}; only arrays, numbers, strings and None can be stored")
+
+
+def _join(node: Any, arrays: dict[str, Array]) -> Any:
+    if isinstance(node, dict):
+        if "$array" in node:
+            return arrays[node["$array"]]
+        return {key: _join(value, arrays) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_join(value, arrays) for value in node]
+    return node
+
+
+def _digest(kind: str, document: str, arrays: dict[str, Array]) -> str:
+    digest = hashlib.sha256(f"{kind}\n{document}".encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,155 @@
+"""The few shapes that cross module borders, and the protocols behind them.
+
+Everything here is plain: NumPy arrays in frozen records. Batched arrays lead with
+the environment axis `[B, ...]`, sequences are time-major `[T, B, ...]`. The cut of
+the whole project is `Features`: a representation makes them from observations, a
+bonus makes a reward from them, and neither knows the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+Observation: TypeAlias = Any
+"""An array `[B, ...]`, or a dict of such arrays."""
+
+State: TypeAlias = dict[str, Any]
+"""What `state_dict` returns: arrays, numbers, strings, None, and dicts or lists of these."""
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Shape and dtype of one observation, without the batch axis."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+ObservationSpec: TypeAlias = ArraySpec | Mapping[str, ArraySpec]
+
+
+@dataclass(frozen=True)
+class DiscreteActions:
+    """One of `num` actions; arrays of actions are int64 `[B]`."""
+
+    num: int
+
+
+@dataclass(frozen=True)
+class MultiDiscreteActions:
+    """Several choices at once; arrays of actions are int64 `[B, len(nums)]`."""
+
+    nums: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ContinuousActions:
+    """A box; arrays of actions are float32 `[B, len(low)]`."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+ActionSpec: TypeAlias = DiscreteActions | MultiDiscreteActions | ContinuousActions
+
+
+class Features(NamedTuple):
+    """What a representation says of observations: where they lie, and how surprising they are."""
+
+    embedding: Array | None = None  # [B, D] float32
+    surprise: Array | None = None  # [B] float32
+
+
+class TimeStep(NamedTuple):
+    """What a vector environment returns at time t, for all its copies.
+
+    Next-step semantics: the true final observation is an ordinary row with `is_last`;
+    the action chosen there is ignored and the next row of that copy is a FIRST.
+    """
+
+    observation: Observation  # [B, ...]
+    reward: Array  # [B] float32, extrinsic, dated by arrival at this observation; 0 on FIRST
+    is_first: Array  # [B] bool
+    is_last: Array  # [B] bool, the episode ends here
+    is_terminal: Array  # [B] bool, it ends for good (no bootstrap); is_last without it is a time limit
+    place: Array | None = None  # [B] int64 ground truth, for measurement and true-count limits only
+
+
+class Step(NamedTuple):
+    """One row of a trace: what arrived at time t and what was done about it."""
+
+    observation: Observation
+    prev_action: Array  # a_{t-1}, zeros on FIRST
+    reward: Array  # r^e_t, [.., B] float32
+    intrinsic: Array  # r^i_t for arriving at o_t, [.., B] float32
+    is_first: Array
+    is_last: Array
+    is_terminal: Array
+    action: Array  # a_t
+    extras: Mapping[str, Array]  # behaviour: mixture, epsilon, log_prob, ...
+
+
+class Sequence(NamedTuple):
+    """A batch of packed traces, time-major; they may span episodes (`is_first` cuts)."""
+
+    steps: Step  # every leaf [T, B, ...]
+    state: Any  # recurrent state of the agent before the first step, leaves [B, ...]
+
+
+@runtime_checkable
+class VectorEnv(Protocol):
+    """Environments stepped together, all next-step; the number of rows never changes."""
+
+    num_envs: int
+    observation_spec: ObservationSpec
+    action_spec: ActionSpec
+    num_places: int | None  # how many distinct places there are to visit, where known
+
+    def reset(self, seed: int | None = None) -> TimeStep: ...
+    def step(self, actions: Array) -> TimeStep: ...
+    def get_state(self) -> State: ...
+    def set_state(self, state: State) -> None: ...
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Bonus(Protocol):
+    """Features to intrinsic rewards. Never mixes in the extrinsic reward."""
+
+    made_where: Literal["acting", "learning"]  # BYOL-Explore's needs a sequence, so: learning
+
+    def observe(
+        self, features: Features, env_ids: Array, is_first: Array, task_ids: Array | None = None
+    ) -> Array: ...  # [B] float32; rows with is_first are absorbed and paid 0
+    def score(self, features: Features, env_ids: Array | None = None) -> Array: ...
+    def metrics(self) -> dict[str, float]: ...
+    def state_dict(self) -> State: ...
+    def load_state_dict(self, state: State) -> None: ...
+
+
+def map_arrays(function: Callable[..., Any], *trees: Any) -> Any:
+    """Applies `function` to the arrays of equally shaped dicts, tuples and records, leaf by leaf.
+
+    >>> map_arrays(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})
+    {'a': 11, 'b': (22, 33)}
+    """
+    first = trees[0]
+    if isinstance(first, Mapping):
+        return {key: map_arrays(function, *(tree[key] for tree in trees)) for key in first}
+    if isinstance(first, tuple):
+        parts = [map_arrays(function, *part) for part in zip(*trees, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    if first is None:
+        return None
+    return function(*trees)
+
+
+def zeros(spec: ArraySpec, *leading: int) -> Array:
+    """Returns an array of zeros of one spec with leading axes."""
+    return np.zeros((*leading, *spec.shape), spec.dtype)
