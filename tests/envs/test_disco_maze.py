@@ -219,8 +219,8 @@ def test_returned_arrays_are_not_changed_by_later_steps():
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
-        (np.array([0, 4]), "from 0 to 4; expected 0 to 3"),
-        (np.array([-1, 0]), "from -1 to 0"),
+        (np.array([0, 4]), "action 4 of copy 1 is illegal; expected integers from 0 to 3"),
+        (np.array([-1, 0]), "action -1 of copy 0"),
         (np.array([0]), r"shape \(1,\); expected integers of shape \(2,\)"),
         (np.array([0.0, 1.0]), "float64"),
     ],

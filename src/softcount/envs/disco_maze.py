@@ -19,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 
+from softcount.envs.spaces import checked_actions
 from softcount.types import ActionSpec, Array, ArraySpec, DiscreteActions, ObservationSpec, State, TimeStep
 
 FLOOR, AGENT, GOAL, OUTSIDE = 0, 6, 7, 8
@@ -206,7 +207,7 @@ class DiscoMaze:
 
     def step(self, actions: Array) -> TimeStep:
         """Moves every copy; copies whose episode was over start a new one instead."""
-        actions = self._checked(actions)
+        actions = checked_actions(actions, self.action_spec, self.num_envs)
         cfg, is_first = self.config, self.is_over
         if is_first.any() and cfg.new_maze_each_episode:
             self._layouts[is_first] = self.rng.integers(2**31, size=int(is_first.sum()))
@@ -261,17 +262,6 @@ class DiscoMaze:
         self._start = mazes[0].start
         self._goal = np.array([maze.goal for maze in mazes])
         self._is_wall = np.stack([maze.places < 0 for maze in mazes])  # [B, size²]
-
-    def _checked(self, actions: Array) -> Array:
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or not np.issubdtype(actions.dtype, np.integer):
-            found = f"{actions.dtype} of shape {actions.shape}"
-            raise ValueError(f"actions are {found}; expected integers of shape ({self.num_envs},)")
-        if actions.min() < 0 or actions.max() >= len(ACTIONS):
-            raise ValueError(
-                f"actions run from {actions.min()} to {actions.max()}; expected 0 to {len(ACTIONS) - 1}"
-            )
-        return actions
 
     def _places(self) -> Array:
         if self.config.new_maze_each_episode:
