@@ -1,1 +1,20 @@
-""""""
+"""Bonuses: features to intrinsic rewards. NumPy only; the extrinsic reward never enters."""
+
+from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.place_count import PlaceCount
+from softcount.bonuses.recode import ATARI, DM_HARD_8, Recode, RecodeBonusConfig
+from softcount.bonuses.surprise import BYOL_EXPLORE, RND, RND_ON_AP, Surprise, SurpriseConfig
+
+__all__ = [
+    "ATARI",
+    "BYOL_EXPLORE",
+    "DM_HARD_8",
+    "RND",
+    "RND_ON_AP",
+    "NormaliserConfig",
+    "PlaceCount",
+    "Recode",
+    "RecodeBonusConfig",
+    "Surprise",
+    "SurpriseConfig",
+]

@@ -1,0 +1,123 @@
+"""RECODE as a bonus: Algorithm 1's reward, normalised (§3, "Approximating visitation counts").
+
+    paid = r / σ(r),   r = 1 / (√N(e) + n₀) from the memory
+
+While the memory warms up it pays 0, and those raw rewards stay out of the statistics:
+an empty memory's 1/n₀ = 100s would rule the scale for as long as it remembers
+(Decision 53). A FIRST observation is absorbed, paid 0 and left out likewise: no action
+led to it. One memory serves all environments and all tasks (Decision 55).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from softcount.bonuses.batches import check_batch, take_embedding
+from softcount.bonuses.normalise import NormaliserConfig, make_normaliser
+from softcount.memory import Observed, RecodeConfig, RecodeMemory
+from softcount.memory.memory import EngineName
+from softcount.types import Array, Features, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecodeBonusConfig:
+    """Memory and normalisation of RECODE; the defaults are the paper's Atari table."""
+
+    memory: RecodeConfig = field(default_factory=RecodeConfig)
+    """Algorithm 1's constants."""
+    normaliser: NormaliserConfig = field(default_factory=NormaliserConfig)
+    """What its rewards are divided by."""
+
+
+ATARI = RecodeBonusConfig()
+"""The paper's table of Atari hyper-parameters, as far as it concerns the bonus."""
+
+DM_HARD_8 = RecodeBonusConfig(
+    memory=RecodeConfig(size=200_000, count_discount=0.997, insertion_probability=0.2)
+)
+"""The paper's table of DM-HARD-8 hyper-parameters, as far as it concerns the bonus."""
+
+
+class Recode:
+    """Pays little-visited embeddings: RECODE's memory with its normaliser.
+
+    >>> config = RecodeBonusConfig(memory=RecodeConfig(size=50, dim=2, warmup_atoms=2),
+    ...                            normaliser=NormaliserConfig(kind="none"))
+    >>> bonus = Recode(config, seed=0, engine="numpy")
+    >>> features = Features(embedding=np.float32([[0, 0], [0, 0], [0, 0], [9, 9]]))
+    >>> bonus.observe(features, np.arange(4), np.zeros(4, bool)).round(2).tolist()
+    [0.0, 0.0, 0.5, 100.0]
+    """
+
+    made_where: Literal["acting", "learning"] = "acting"
+
+    def __init__(
+        self,
+        config: RecodeBonusConfig | None = None,
+        *,
+        seed: int = 0,
+        engine: EngineName = "auto",
+        num_threads: int = 1,
+    ) -> None:
+        self.config = config or RecodeBonusConfig()
+        self.memory = RecodeMemory(self.config.memory, seed=seed, engine=engine, num_threads=num_threads)
+        self.normaliser = make_normaliser(self.config.normaliser)
+        self._metrics: dict[str, float] = {}
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the memory has left its warm-up, so that rewards are paid."""
+        return len(self.memory) >= self.config.memory.num_warmup
+
+    def observe(
+        self, features: Features, env_ids: Array, is_first: Array, task_ids: Array | None = None
+    ) -> Array:
+        """Scores and learns every row in sequence; pays what counts."""
+        embedding = take_embedding(features, "Recode")
+        batch = check_batch(len(embedding), env_ids, is_first)
+        num_before = len(self.memory)
+        raw, observed = self.memory.observe(embedding, details=True)
+        # In warm-up every row becomes an atom, so the number of atoms each row met is known.
+        is_warm = num_before + np.arange(len(raw)) >= self.config.memory.num_warmup
+        is_paid = is_warm & ~batch.is_first
+        paid = np.zeros(len(raw), np.float32)
+        paid[is_paid] = self.normaliser.normalise(raw[is_paid], batch.env_ids[is_paid])
+        self._metrics = _describe(paid, raw, observed)
+        return paid
+
+    def score(self, features: Features, env_ids: Array | None = None) -> Array:
+        """Returns what each row would be paid now; nothing changes."""
+        embedding = take_embedding(features, "Recode")
+        if not self.is_warm:
+            return np.zeros(len(embedding), np.float32)
+        return self.normaliser.apply(self.memory.score(embedding)).astype(np.float32)
+
+    def metrics(self) -> dict[str, float]:
+        return {
+            **self._metrics,
+            "reward_scale": self.normaliser.scale,
+            "atoms": float(len(self.memory)),
+            "d2_ema": self.memory.d2_ema,
+            "observed": float(self.memory.num_observed),
+        }
+
+    def state_dict(self) -> State:
+        return {"memory": self.memory.state_dict(), "normaliser": self.normaliser.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        self.memory.load_state_dict(state["memory"])
+        self.normaliser.load_state_dict(state["normaliser"])
+
+
+def _describe(paid: Array, raw: Array, observed: Observed) -> dict[str, float]:
+    """What the last batch looked like."""
+    return {
+        "reward": float(paid.mean()),
+        "raw_reward": float(raw.mean()),
+        "soft_count": float(observed.soft_count.mean()),
+        "far_fraction": float(observed.is_far.mean()),
+        "inserted_fraction": float(observed.is_inserted.mean()),
+    }
