@@ -1,0 +1,247 @@
+"""Atari 2600 with the paper's protocol (App. "Experimental setup"), on ale-py alone.
+
+    observation    grey 210 × 160, maximum over the last two frames
+    action         one of all 18, repeated for 4 frames, never sticky
+    episode        1-30 no-op frames, then until game over (not loss of a life)
+                   or 27,000 actions = 108,000 frames
+    reward         the change of the score, not clipped
+
+Every line is an option, so that the modern protocol (sticky actions, 84 × 84, …) is a
+matter of arguments. State is exact: the emulator's, and all counters around it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from softcount.envs.atari_places import PLACES
+from softcount.types import Array, State
+
+EIGHT_GAMES = (
+    "gravitar",
+    "hero",
+    "montezuma_revenge",
+    "pitfall",
+    "private_eye",
+    "qbert",
+    "solaris",
+    "venture",
+)
+"""The paper's eight hard-exploration games (Decision 24)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtariConfig:
+    """The protocol; the defaults are the paper's."""
+
+    game: str = "montezuma_revenge"
+    """Name of the ROM, as ale-py spells it."""
+    action_repeat: int = 4
+    """Frames for which an action is held."""
+    max_pool: bool = True
+    """Observe the pixel-wise maximum over the last two frames (sprites flicker)."""
+    max_noops: int = 30
+    """An episode starts with 1 to this many no-op frames; 0 for none."""
+    sticky_probability: float = 0.0
+    """Chance per frame that the console repeats the previous action; 0.25 is the modern protocol."""
+    full_actions: bool = True
+    """All 18 actions instead of the game's minimal set."""
+    max_steps: int = 27_000
+    """Actions after which an episode is cut."""
+    limit_is_terminal: bool = True
+    """Whether that cut counts as an end for good (Decision 25)."""
+    life_loss_is_terminal: bool = False
+    """Whether losing a life ends the episode (the game itself goes on from there)."""
+    clip_rewards: bool = False
+    """Whether rewards are reduced to their sign."""
+    colour: bool = False
+    """RGB instead of grey."""
+    size: tuple[int, int] | None = None
+    """Height and width to resize to (by area), e.g. (84, 84); None keeps 210 × 160."""
+
+    def __post_init__(self) -> None:
+        if self.action_repeat < 1 or self.max_steps < 1:
+            raise ValueError(
+                f"action_repeat {self.action_repeat} and max_steps {self.max_steps} must be at least 1"
+            )
+        if self.max_noops < 0:
+            raise ValueError(f"max_noops is {self.max_noops}; expected 0 or more")
+        if not 0 <= self.sticky_probability < 1:
+            raise ValueError(
+                f"sticky_probability is {self.sticky_probability}; expected at least 0, less than 1"
+            )
+
+
+class Atari(gymnasium.Env[Array, Any]):
+    """One game; `info["place"]` is where the agent is, for games whose RAM is understood.
+
+    >>> env = Atari(AtariConfig(game="montezuma_revenge"))
+    >>> observation, info = env.reset(seed=0)
+    >>> observation.shape, env.action_space
+    ((210, 160, 1), Discrete(18))
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
+
+    def __init__(self, config: AtariConfig | None = None, render_mode: str | None = None) -> None:
+        self.config = config or AtariConfig()
+        self.render_mode = render_mode
+        self.ale = _new_console(self.config)
+        cfg = self.config
+        self.actions = self.ale.getLegalActionSet() if cfg.full_actions else self.ale.getMinimalActionSet()
+        self.action_space = gymnasium.spaces.Discrete(len(self.actions))
+        screen = (*self.ale.getScreenDims(), 3 if cfg.colour else 1)
+        shape = screen if cfg.size is None else (*cfg.size, screen[2])
+        self.observation_space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+        self._frames = np.zeros((2, *screen), np.uint8)  # the last two that were looked at, newest first
+        places = PLACES.get(cfg.game)
+        self.places = places() if places else None
+        if self.places:
+            self.num_places = self.places.num_places
+            self.map_shape = self.places.map_shape
+            self.cell_of = self.places.cell_of
+        self._elapsed = 0
+        self._lives = 0
+        self._is_over = True
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, dict[str, Any]]:
+        """Starts a game (or goes on in it after the loss of a life), with random no-ops."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self.ale.setInt("random_seed", seed % 2**31)
+            self.ale.loadROM(_rom_path(self.config.game))
+            self.ale.reset_game()
+        elif self.ale.game_over() or not (self.config.life_loss_is_terminal and self._lives > 0):
+            self.ale.reset_game()
+        self._play_noops()
+        self._elapsed = 0
+        self._lives = self.ale.lives()
+        self._is_over = False
+        return self._observe(), self._info()
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Holds an action for `action_repeat` frames."""
+        if self._is_over:
+            raise RuntimeError("no episode is running; call reset before step")
+        if not self.action_space.contains(action):
+            raise ValueError(f"action {action!r} is illegal; expected 0 to {len(self.actions) - 1}")
+        cfg = self.config
+        reward = 0.0
+        for i in range(cfg.action_repeat):
+            reward += self.ale.act(self.actions[action])
+            is_over = self.ale.game_over()
+            if i >= cfg.action_repeat - 2 or is_over:
+                self._look()
+            if is_over:
+                break
+        if is_over and i < cfg.action_repeat - 2:
+            self._frames[1] = self._frames[0]  # Decision 26: the frame before the end was not looked at
+        self._elapsed += 1
+        lives = self.ale.lives()
+        is_terminal = is_over or (cfg.life_loss_is_terminal and lives < self._lives)
+        is_cut = self._elapsed >= cfg.max_steps and not is_terminal
+        self._lives = lives
+        self._is_over = is_terminal or is_cut
+        if cfg.clip_rewards:
+            reward = float(np.sign(reward))
+        is_terminal = is_terminal or (is_cut and cfg.limit_is_terminal)
+        return self._observe(), reward, is_terminal, is_cut and not is_terminal, self._info()
+
+    def render(self) -> Array | None:  # type: ignore[override]
+        """Returns the screen in colour."""
+        return np.asarray(self.ale.getScreenRGB()) if self.render_mode else None
+
+    def get_state(self) -> State:
+        """Returns the emulator's bytes, its generator and every counter around it."""
+        console = self.ale.cloneState(include_rng=True).serialize()
+        return {
+            "console": np.frombuffer(console, np.uint8).copy(),
+            "frames": self._frames.copy(),
+            "elapsed": self._elapsed,
+            "lives": self._lives,
+            "is_over": self._is_over,
+            "rng": self.np_random.bit_generator.state,
+        }
+
+    def set_state(self, state: State) -> None:
+        """Continues exactly where `get_state` was called."""
+        import ale_py
+
+        self.ale.restoreState(ale_py.ALEState(np.asarray(state["console"], np.uint8).tobytes()))
+        self._frames = np.array(state["frames"])
+        self._elapsed = int(state["elapsed"])
+        self._lives = int(state["lives"])
+        self._is_over = bool(state["is_over"])
+        self.np_random.bit_generator.state = state["rng"]
+
+    def _play_noops(self) -> None:
+        """Lets 1 to `max_noops` frames pass; a game that ends meanwhile starts again."""
+        num_noops = int(self.np_random.integers(1, self.config.max_noops + 1)) if self.config.max_noops else 0
+        self._look()
+        self._frames[1] = self._frames[0]
+        for _ in range(num_noops):
+            self.ale.act(self.actions[0])
+            if self.ale.game_over():
+                self.ale.reset_game()
+            self._look()
+
+    def _look(self) -> None:
+        """Shifts the screen into the two frames kept."""
+        self._frames[1] = self._frames[0]
+        if self.config.colour:
+            self.ale.getScreenRGB(self._frames[0])
+        else:
+            self.ale.getScreenGrayscale(self._frames[0, :, :, 0])
+
+    def _observe(self) -> Array:
+        image: Array = np.array(self._frames.max(axis=0) if self.config.max_pool else self._frames[0])
+        if self.config.size is None:
+            return image
+        import cv2
+
+        height, width = self.config.size
+        small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+        return np.asarray(small).reshape(height, width, -1)
+
+    def _info(self) -> dict[str, Any]:
+        info = {"lives": self._lives, "frames": self.ale.getEpisodeFrameNumber()}
+        if self.places:
+            info["place"] = self.places.place(self.ale.getRAM())
+        return info
+
+
+def games() -> list[str]:
+    """Lists every game that the installed ale-py brings."""
+    from ale_py import roms
+
+    return sorted(roms.get_all_rom_ids())
+
+
+def _new_console(config: AtariConfig) -> Any:
+    """Opens an emulator with the game in it."""
+    try:
+        import ale_py
+    except ImportError as error:
+        raise ImportError("Atari games need ale-py: pip install softcount[atari]") from error
+    ale = ale_py.ALEInterface()
+    ale.setLoggerMode(ale_py.LoggerMode.Error)
+    ale.setFloat("repeat_action_probability", config.sticky_probability)
+    ale.setInt("max_num_frames_per_episode", 0)  # the limit is counted here, in actions
+    ale.loadROM(_rom_path(config.game))
+    return ale
+
+
+def _rom_path(game: str) -> Any:
+    from ale_py import roms
+
+    known = games()
+    if game not in known:
+        near = difflib.get_close_matches(game, known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f" ({len(known)} games are there)"
+        raise ValueError(f"no Atari game is called {game!r}{hint}")
+    return roms.get_rom_path(game)
