@@ -102,7 +102,7 @@ def test_betas_follow_the_growth_of_the_variance_and_reset_at_stages():
 
 
 def test_signals_have_the_expected_size_throughout_the_net():
-    """Without pooling (whose loss depends on the image) and with gain 1 the variance is 1 + α²·blocks of the stage."""
+    """Without pooling, whose loss depends on the image, the variance is 1 + α² per block of the stage."""
     torch.manual_seed(0)
     config = NfNetConfig(blocks=(2, 2, 2), channels=(64, 128, 64), strides=(1, 1, 1), squeeze_excite=False)
     net = NfNet(3, config)

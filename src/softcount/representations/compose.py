@@ -1,0 +1,200 @@
+"""Representations made of others, or of no learning at all.
+
+Both(embedding=…, surprise=…)   one for each feature, trained together (NGU needs both)
+Frozen(representation)          embeds as it is and never learns (pre-trained embeddings)
+Random(…)                       an encoder with random weights, the baseline
+Function(function, dim)         a plain function of your own, NumPy in and out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from softcount.representations.embedding import Embedder, EmbeddingConfig
+from softcount.representations.features import Metrics, Representation, TensorFeatures
+from softcount.torsos import first_leaf
+from softcount.types import Array, ObservationSpec, Sequence, map_arrays
+
+
+class Both(nn.Module):
+    """Takes the embedding from one representation and the surprise from another.
+
+    >>> both = Both(embedding=Function(lambda x: x, dim=2), surprise=Function(lambda x: x[:, 0]))
+    >>> features, _ = both.represent(torch.tensor([[3.0, 4.0]]))
+    >>> features.embedding.tolist(), features.surprise.tolist()
+    ([[3.0, 4.0]], [3.0])
+    """
+
+    def __init__(self, *, embedding: nn.Module, surprise: nn.Module) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.surprising = surprise
+        self.dim: int | None = cast(Representation, embedding).dim
+        if self.dim is None:
+            raise ValueError(f"{type(embedding).__name__} gives no embedding")
+
+    @property
+    def parts(self) -> tuple[Any, Any]:
+        return self.embedding, self.surprising
+
+    def initial_state(self, batch: int) -> Any:
+        return tuple(part.initial_state(batch) for part in self.parts)
+
+    def represent(
+        self,
+        observation: Any,
+        prev_action: Tensor | None = None,
+        is_first: Tensor | None = None,
+        state: Any = ((), ()),
+    ) -> tuple[TensorFeatures, Any]:
+        """Asks both and keeps one feature of each."""
+        one, state_one = self.parts[0].represent(observation, prev_action, is_first, state[0])
+        two, state_two = self.parts[1].represent(observation, prev_action, is_first, state[1])
+        return TensorFeatures(one.embedding, two.surprise), (state_one, state_two)
+
+    def embed(self, observation: Any) -> Tensor:
+        return cast(Tensor, self.parts[0].embed(observation))
+
+    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+        """Adds the two losses; they share no parameters, so neither changes the other's gradient."""
+        one, metrics_one = self.parts[0].loss(sequence)
+        two, metrics_two = self.parts[1].loss(sequence)
+        metrics = {f"embedding_{name}": value for name, value in metrics_one.items()}
+        return one + two, {**metrics, **{f"surprise_{name}": value for name, value in metrics_two.items()}}
+
+    def surprise(self, sequence: Sequence) -> Tensor:
+        """The surprise of a sequence, where the second representation needs one."""
+        return cast(Tensor, self.parts[1].surprise(sequence))
+
+    def after_update(self) -> None:
+        for part in self.parts:
+            part.after_update()
+
+
+class Frozen(nn.Module):
+    """A representation that no longer learns."""
+
+    def __init__(self, representation: nn.Module) -> None:
+        super().__init__()
+        self.inner = representation.requires_grad_(False)
+        self.dim: int | None = cast(Representation, representation).dim
+        self.train(False)
+
+    def train(self, mode: bool = True) -> Frozen:
+        """Stays in evaluation mode."""
+        super().train(False)
+        return self
+
+    def initial_state(self, batch: int) -> Any:
+        return cast(Representation, self.inner).initial_state(batch)
+
+    def represent(
+        self,
+        observation: Any,
+        prev_action: Tensor | None = None,
+        is_first: Tensor | None = None,
+        state: Any = (),
+    ) -> tuple[TensorFeatures, Any]:
+        """What the inner representation says."""
+        return cast(Representation, self.inner).represent(observation, prev_action, is_first, state)
+
+    def embed(self, observation: Any) -> Tensor:
+        return cast(Tensor, cast(Any, self.inner).embed(observation))
+
+    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+        """Zero: there is nothing to learn."""
+        return torch.zeros(()), {}
+
+    def surprise(self, sequence: Sequence) -> Tensor:
+        return cast(Tensor, cast(Any, self.inner).surprise(sequence))
+
+    def after_update(self) -> None:
+        """Nothing to do."""
+
+
+class Function(nn.Module):
+    """A function of the user's own: observations `[B, ...]` to embeddings `[B, dim]`, or to surprises `[B]`.
+
+    It gets NumPy arrays (or a dict of them) and returns one; `dim=None` says it returns surprises.
+    """
+
+    def __init__(self, function: Callable[[Any], Array], dim: int | None = None) -> None:
+        super().__init__()
+        self.function = function
+        self.dim = dim
+
+    def initial_state(self, batch: int) -> Any:
+        return ()
+
+    def represent(
+        self,
+        observation: Any,
+        prev_action: Tensor | None = None,
+        is_first: Tensor | None = None,
+        state: Any = (),
+    ) -> tuple[TensorFeatures, Any]:
+        """Calls the function."""
+        leaf = first_leaf(observation)
+        result = np.asarray(self.function(map_arrays(lambda x: x.cpu().numpy(), observation)), np.float32)
+        expected = (len(leaf),) if self.dim is None else (len(leaf), self.dim)
+        if result.shape != expected:
+            raise ValueError(f"the function returned shape {result.shape}; expected {expected}")
+        values = torch.tensor(result, device=leaf.device)
+        return (TensorFeatures(surprise=values) if self.dim is None else TensorFeatures(values)), state
+
+    def embed(self, observation: Any) -> Tensor:
+        """Embeds `[T, B, ...]`, calling the function on all rows at once."""
+        time, batch = first_leaf(observation).shape[:2]
+        rows = map_arrays(lambda x: x.flatten(0, 1), observation)
+        return cast(Tensor, self.represent(rows)[0].embedding).reshape(time, batch, -1)
+
+    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+        """Zero: there is nothing to learn."""
+        return torch.zeros(()), {}
+
+    def after_update(self) -> None:
+        """Nothing to do."""
+
+
+class Random(nn.Module):
+    """An encoder with random weights: the embedding every learned one must beat.
+
+    >>> from softcount.types import ArraySpec
+    >>> Random(ArraySpec((4,), "float32"), embedding=EmbeddingConfig(torso="mlp", dim=3)).dim
+    3
+    """
+
+    def __init__(
+        self, observation_spec: ObservationSpec, *, embedding: EmbeddingConfig | None = None
+    ) -> None:
+        super().__init__()
+        self.embedder = Embedder(observation_spec, embedding or EmbeddingConfig()).requires_grad_(False)
+        self.dim: int | None = self.embedder.dim
+
+    def initial_state(self, batch: int) -> Any:
+        return ()
+
+    def represent(
+        self,
+        observation: Any,
+        prev_action: Tensor | None = None,
+        is_first: Tensor | None = None,
+        state: Any = (),
+    ) -> tuple[TensorFeatures, Any]:
+        """Embeds observations `[B, ...]`."""
+        return TensorFeatures(self.embedder(observation)), state
+
+    def embed(self, observation: Any) -> Tensor:
+        return self.embedder.sequence(observation)
+
+    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+        """Zero: there is nothing to learn."""
+        return torch.zeros(()), {}
+
+    def after_update(self) -> None:
+        """Nothing to do."""

@@ -1,0 +1,198 @@
+"""Owns everything about learning a representation: optimiser, schedule, acting copy.
+
+    θ ← AdamW(θ, clip(∇ loss(sequence)))          weight decay is decoupled, not on biases and gains
+    acting copy: θ itself, or a slow one, θ̄ ← θ̄ + s (θ − θ̄)
+
+Embeddings that drift make old atoms of the memory meaningless: known places are paid as
+new. Two remedies beside a small learning rate: the slow copy, and the schedule
+"saturating", which learns at full speed until action prediction is good and then in
+proportion to the error that is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from softcount.representations.features import Representation, as_tensors
+from softcount.stats import MovingAverage
+from softcount.types import Sequence, State, map_arrays
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerConfig:
+    """How a representation learns; defaults are the paper's Atari table."""
+
+    learning_rate: float = 6e-4
+    """Adam's step size ("Embedding Adam Learning Rate")."""
+    weight_decay: float = 0.05
+    """Decoupled weight decay ("Embedding Weight Decay"), on matrices and kernels only."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Adam's averaging of gradients and of their squares."""
+    epsilon: float = 1e-8
+    """Adam's ε."""
+    clip_norm: float | None = 40.0
+    """Largest norm of the whole gradient; None does not clip."""
+    update_every: int = 1
+    """Learn from every n-th sequence that `update` is given."""
+    schedule: Literal["constant", "linear", "saturating"] = "constant"
+    """Learning rate: as it is, falling to 0 over `total_updates`, or slowed by accuracy."""
+    total_updates: int = 100_000
+    """When the linear schedule reaches 0."""
+    saturation: float = 0.9
+    """Accuracy from which "saturating" slows down: rate × (1 − accuracy) / (1 − this)."""
+    rate_floor: float = 0.05
+    """Smallest share of the learning rate under "saturating"."""
+    acting: Literal["latest", "slow"] = "latest"
+    """Which parameters embed for the memory. Decision 45."""
+    slow_step: float = 0.005
+    """s, the share by which the slow copy follows each update."""
+
+    def __post_init__(self) -> None:
+        for name, is_valid, expected in (
+            ("learning_rate", self.learning_rate >= 0, "at least 0"),
+            ("update_every", self.update_every >= 1, "at least 1"),
+            (
+                "schedule",
+                self.schedule in ("constant", "linear", "saturating"),
+                "constant, linear or saturating",
+            ),
+            ("saturation", 0 <= self.saturation < 1, "a number in [0, 1)"),
+            ("acting", self.acting in ("latest", "slow"), "latest or slow"),
+            ("slow_step", 0 < self.slow_step <= 1, "a number in (0, 1]"),
+        ):
+            if not is_valid:
+                raise ValueError(f"TrainerConfig.{name} is {getattr(self, name)!r}; expected {expected}")
+
+
+class RepresentationTrainer:
+    """Learns from sequences and says what the acting side should embed with.
+
+    >>> from softcount.representations.compose import Function
+    >>> trainer = RepresentationTrainer(Function(lambda x: x, dim=2))
+    >>> trainer.num_updates, trainer.acting_state()
+    (0, {})
+    """
+
+    def __init__(self, representation: nn.Module, config: TrainerConfig | None = None) -> None:
+        if not isinstance(representation, Representation):
+            raise TypeError(
+                f"{type(representation).__name__} lacks dim, initial_state, represent, loss or after_update"
+            )
+        self.representation = representation
+        self.config = config or TrainerConfig()
+        self.num_calls = 0
+        self.num_updates = 0
+        self.accuracy = MovingAverage(0.01)
+        groups = parameter_groups(cast(nn.Module, representation), self.config.weight_decay)
+        self.optimiser = _adamw(groups, self.config) if groups else None
+        self.slow = (
+            {name: p.detach().clone() for name, p in self._learned()} if self.config.acting == "slow" else {}
+        )
+
+    def update(self, sequence: Sequence) -> dict[str, float]:
+        """Takes one optimiser step on a sequence `[T, B, ...]` of arrays or tensors; returns its metrics.
+
+        Returns an empty dict for sequences skipped by `update_every`, or if nothing learns.
+        """
+        self.num_calls += 1
+        if self.optimiser is None or self.num_calls % self.config.update_every:
+            return {}
+        parameters = [p for _, p in self._learned()]
+        module = self.module.train()
+        loss, metrics = self.representation.loss(as_tensors(sequence, parameters[0].device))
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm or float("inf"))
+        rate = self.config.learning_rate * self.rate_factor()
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        self.num_updates += 1
+        self.representation.after_update()
+        self._follow()
+        module.eval()
+        numbers = {name: float(value) for name, value in metrics.items()}
+        accuracy = next((x for name, x in numbers.items() if name.endswith("accuracy")), None)
+        if accuracy is not None:
+            self.accuracy.add(accuracy)
+        return {**numbers, "gradient_norm": float(norm), "learning_rate": rate}
+
+    def rate_factor(self) -> float:
+        """The share of the learning rate that the schedule allows now."""
+        cfg = self.config
+        if cfg.schedule == "linear":
+            return max(0.0, 1.0 - self.num_updates / cfg.total_updates)
+        if cfg.schedule == "saturating" and self.accuracy.weight > 0:
+            return min(1.0, max(cfg.rate_floor, (1.0 - self.accuracy.value) / (1.0 - cfg.saturation)))
+        return 1.0
+
+    @property
+    def module(self) -> nn.Module:
+        """The representation being trained, as a module."""
+        return cast(nn.Module, self.representation)
+
+    def acting_state(self) -> dict[str, Tensor]:
+        """A copy of what the acting side loads: buffers as they are, parameters latest or slow."""
+        state = {name: value.detach().clone() for name, value in self.module.state_dict().items()}
+        return {**state, **{name: value.clone() for name, value in self.slow.items()}}
+
+    def state_dict(self) -> State:
+        """Everything needed to continue identically, as plain arrays."""
+        return {
+            "module": _to_arrays(self.module.state_dict()),
+            "optimiser": None if self.optimiser is None else _to_arrays(self.optimiser.state_dict()["state"]),
+            "slow": _to_arrays(self.slow),
+            "accuracy": self.accuracy.state_dict(),
+            "num_calls": self.num_calls,
+            "num_updates": self.num_updates,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Takes a state back, from `state_dict` or from a file of `softcount.store`."""
+        device = next(self.module.parameters(), torch.empty(0)).device
+        self.module.load_state_dict(as_tensors(state["module"], device))
+        if self.optimiser is not None:
+            moments = {int(i): map_arrays(torch.tensor, entry) for i, entry in state["optimiser"].items()}
+            groups = self.optimiser.state_dict()["param_groups"]
+            self.optimiser.load_state_dict({"state": moments, "param_groups": groups})
+        self.slow = {name: torch.tensor(value, device=device) for name, value in state["slow"].items()}
+        self.accuracy.load_state_dict(state["accuracy"])
+        self.num_calls, self.num_updates = int(state["num_calls"]), int(state["num_updates"])
+
+    def _learned(self) -> list[tuple[str, nn.Parameter]]:
+        return [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
+
+    def _follow(self) -> None:
+        """Moves the slow copy; at first it is the plain mean, so that it forgets the start soon."""
+        step = max(self.config.slow_step, 1.0 / (self.num_updates + 1))
+        if self.slow:
+            for name, parameter in self._learned():
+                self.slow[name].lerp_(parameter.detach(), step)
+
+
+def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Splits what learns into what decays (matrices, kernels) and what does not (biases, gains, vectors)."""
+    decayed: list[nn.Parameter] = []
+    kept: list[nn.Parameter] = []
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            is_matrix = parameter.ndim >= 2 and not name.endswith(("gain", "bias"))
+            (decayed if is_matrix else kept).append(parameter)
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def _adamw(groups: list[dict[str, Any]], config: TrainerConfig) -> torch.optim.AdamW:
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, eps=config.epsilon)
+
+
+def _to_arrays(tree: Any) -> Any:
+    """A copy of nested dicts of tensors as nested dicts of arrays with string keys."""
+    if isinstance(tree, dict):
+        return {str(key): _to_arrays(value) for key, value in tree.items()}
+    return np.array(tree.detach().cpu().numpy()) if isinstance(tree, Tensor) else tree
