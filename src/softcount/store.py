@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,12 @@ def load(path: str | os.PathLike[str], *, kind: str) -> State:
     if metadata.get("format") != FORMAT:
         found = metadata.get("format", "none")
         raise StoreError(f"{path} is not a softcount file (format {found!r}, expected {FORMAT!r})")
-    if _digest(metadata["kind"], metadata["tree"], arrays) != metadata.get("digest"):
+    found, document = metadata.get("kind", ""), metadata.get("tree", "")
+    if _digest(found, document, arrays) != metadata.get("digest"):
         raise StoreError(f"{path} was changed after it was written: its digest does not match its content")
-    if metadata["kind"] != kind:
-        raise StoreError(f"{path} holds {metadata['kind']!r}; expected {kind!r}")
-    state = _join(json.loads(metadata["tree"]), arrays)
+    if found != kind:
+        raise StoreError(f"{path} holds {found!r}; expected {kind!r}")
+    state = _join(json.loads(document), arrays)
     assert isinstance(state, dict)
     return state
 
@@ -66,15 +67,15 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Writes a file so that a reader sees the old one or the whole new one, never a part."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}.part"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:  # not mkstemp, whose files only their owner can read
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 
@@ -91,23 +92,30 @@ def _sync_folder(folder: Path) -> None:
 def _split(node: Any, path: str, arrays: dict[str, Array]) -> Any:
     """Moves arrays out of a tree into `arrays`, leaving `{"$array": name}` where they were."""
     if isinstance(node, np.ndarray):
-        if node.dtype == object:
-            raise TypeError(f"state{path} is an array of Python objects; only numbers can be stored")
+        if node.dtype.kind not in "biuf" or node.dtype.itemsize > 8:
+            raise TypeError(
+                f"state{path} is an array of {node.dtype}; only booleans and real numbers can be stored"
+            )
         name = path or "/"
-        arrays[name] = np.ascontiguousarray(node).reshape(node.shape)
+        native = node.dtype.newbyteorder("=")
+        arrays[name] = np.ascontiguousarray(node, native).reshape(node.shape)
         return {"$array": name}
     if isinstance(node, np.generic):
         return node.item()
     if isinstance(node, dict):
         for key in node:
             if not isinstance(key, str) or key.startswith("$") or "/" in key:
-                raise TypeError(f"state{path} has the key {key!r}; expected a string without '/' or leading '$'")
+                raise TypeError(
+                    f"state{path} has the key {key!r}; expected a string without '/' or leading '$'"
+                )
         return {key: _split(value, f"{path}/{key}", arrays) for key, value in node.items()}
     if isinstance(node, tuple | list):
         return [_split(value, f"{path}/{i}", arrays) for i, value in enumerate(node)]
     if node is None or isinstance(node, bool | int | float | str):
         return node
-    raise TypeError(f"state{path} is a {type(node).__name__}; only arrays, numbers, strings and None can be stored")
+    raise TypeError(
+        f"state{path} is a {type(node).__name__}; only arrays, numbers, strings and None can be stored"
+    )
 
 
 def _join(node: Any, arrays: dict[str, Array]) -> Any:

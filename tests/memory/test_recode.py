@@ -210,7 +210,7 @@ def test_atoms_stay_inside_the_box_of_what_was_seen(engine, config, stream, seed
 @given(
     config=configs(), stream=STREAMS, seed=SEEDS, cuts=st.lists(st.integers(1, 60), min_size=1, max_size=6)
 )
-def test_how_a_stream_is_cut_into_batches_does_not_matter(config, stream, seed, cuts):
+def test_how_a_stream_is_cut_into_batches_does_not_matter(engine, config, stream, seed, cuts):
     embeddings = stream(np.random.default_rng(seed), 150, config.dim)
     whole = RecodeMemory(config, seed=seed, engine=engine)
     split = RecodeMemory(config, seed=seed, engine=engine)

@@ -14,8 +14,9 @@ Removal = Literal["inverse_square", "inverse", "smallest"]
 class RecodeConfig:
     """What Algorithm 1 needs to know. Each field names its symbol in the paper.
 
-    >>> RecodeConfig(size=100, dim=2).embedding_discount
-    0.9999843669...
+    >>> config = RecodeConfig(size=100, dim=2, count_discount=0.5, embeddings_per_step=2)
+    >>> round(config.embedding_discount, 4)  # √½
+    0.7071
     """
 
     size: int = 50_000
@@ -27,7 +28,7 @@ class RecodeConfig:
     count_discount: float = 0.999
     """γ, the factor by which all counts shrink per time step of the fleet."""
     embeddings_per_step: int = 64
-    """How many embeddings share one time step: each discounts by γ^(1/this). Decision 10; 1 is Alg. 1 to the letter."""
+    """How many embeddings share one time step: each discounts by γ^(1/this). Decision 10; 1 is the letter."""
     insertion_probability: float = 0.05
     """η, the chance that a far embedding becomes an atom."""
     far_tolerance: float = 0.2

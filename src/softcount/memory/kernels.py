@@ -25,7 +25,7 @@ def squared_distances(atoms: Array, e: Array) -> Array:
 def kernel(d2: Array, d2_ema: float, epsilon: float) -> Array:
     """Returns K for squared distances; with d² = 0 only exact repeats count (Decision 2)."""
     if d2_ema == 0.0:
-        return (d2 == 0.0).astype(np.float64)
+        return np.where(d2 == 0.0, 1.0, 0.0)
     return np.where(d2 < d2_ema, 1.0 / (1.0 + d2 / (epsilon * d2_ema)), 0.0)
 
 

@@ -153,13 +153,9 @@ class RecodeMemory:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Takes over a state of any config of equal size and dim; checks it whole before touching anything."""
-        checked, generator = _checked_state(state, self.config)
-        rng = np.random.default_rng()
-        try:
-            rng.bit_generator.state = generator
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"state['generator'] is not the state of a random generator: {error}") from error
+        """Takes over a state of any config of equal size and dim, after checking all of it."""
+        checked = _checked_state(state, self.config)
+        rng = _restored_generator(state["generator"])
         with self._lock:
             self._engine.load_state_dict(checked)
             self._rng = rng
@@ -237,11 +233,13 @@ def _as_array(embeddings: Any) -> Array:
             return np.asarray(embeddings)
         return np.from_dlpack(embeddings)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise TypeError(f"embeddings of type {type(embeddings).__name__} do not turn into an array: {error}") from error
+        raise TypeError(
+            f"embeddings of type {type(embeddings).__name__} do not turn into an array: {error}"
+        ) from error
 
 
-def _checked_state(state: State, config: RecodeConfig) -> tuple[State, Any]:
-    """Returns a copy of the engine's part of a state, and the generator's; raises if anything is off."""
+def _checked_state(state: State, config: RecodeConfig) -> State:
+    """Returns a copy of the engine's part of a state; raises if anything is off."""
     missing = _STATE_KEYS - set(state)
     if missing:
         raise ValueError(f"state lacks {', '.join(sorted(missing))}")
@@ -249,8 +247,10 @@ def _checked_state(state: State, config: RecodeConfig) -> tuple[State, Any]:
         raise ValueError(f"state has version {state['version']!r}; expected {STATE_VERSION}")
     for name in ("size", "dim"):
         if state[name] != getattr(config, name):
-            raise ValueError(f"state has {name} {state[name]}; this memory has {name} {getattr(config, name)}")
-    atoms = np.array(state["atoms"], np.float32)
+            raise ValueError(
+                f"state has {name} {state[name]}; this memory has {name} {getattr(config, name)}"
+            )
+    atoms = np.atleast_1d(np.array(state["atoms"], np.float32))
     n = len(atoms)
     log_counts = np.array(state["log_counts"], np.float64)
     births = np.array(state["births"], np.int64)
@@ -260,15 +260,34 @@ def _checked_state(state: State, config: RecodeConfig) -> tuple[State, Any]:
             f"expected (n, {config.dim}), (n,) and (n,) with n <= {config.size}"
         )
     numbers = {name: float(state[name]) for name in ("log_scale", "d2_biased", "d2_weight")}
-    if not all(np.isfinite(x).all() for x in (atoms, log_counts, *numbers.values())):
+    if not (
+        np.isfinite(atoms).all() and np.isfinite(log_counts).all() and np.isfinite([*numbers.values()]).all()
+    ):
         raise ValueError("state holds NaN or infinity")
+    if n and ((log_counts + numbers["log_scale"]).max() > 700 or np.abs(log_counts).max() > 1e300):
+        raise ValueError("state has counts above e^700 or log counts beyond 1e300; no stream leaves such")
     if numbers["d2_biased"] < 0 or not 0 <= numbers["d2_weight"] <= 1:
         raise ValueError("state has a negative d2_biased, or a d2_weight outside [0, 1]")
     num_observed = int(state["num_observed"])
     if num_observed < n or (n and (births.min() < 0 or births.max() >= num_observed)):
         raise ValueError("state has more atoms than embeddings observed, or births out of range")
-    checked = {"atoms": atoms, "log_counts": log_counts, "births": births, "num_observed": num_observed, **numbers}
-    return checked, json.loads(state["generator"])
+    return {
+        "atoms": atoms,
+        "log_counts": log_counts,
+        "births": births,
+        "num_observed": num_observed,
+        **numbers,
+    }
+
+
+def _restored_generator(text: str) -> np.random.Generator:
+    """Returns the random generator that a state holds as JSON."""
+    rng = np.random.default_rng()
+    try:
+        rng.bit_generator.state = json.loads(text)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise ValueError(f"state['generator'] is not the state of a random generator: {error}") from error
+    return rng
 
 
 _STATE_KEYS = {
