@@ -3,28 +3,39 @@
 `update` is section 3 of [MEME] in order: unroll both networks over a batch of packed
 traces, make targets and priorities from the online values, weigh the losses over
 mixtures, take one AdamW step, and every `target_update_period` updates copy online to
-target. What acts is the online network (`parameters()`).
+target. What acts is the online network (`parameters()`), through `act_step`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import nn
 
-from softcount.agents.meme.loss import LossConfig
-from softcount.agents.meme.network import MemeNetwork, NetworkConfig
-from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State
+from softcount.agents.meme.loss import Batch, Ladders, LossConfig, RunningMoments, meme_loss
+from softcount.agents.meme.network import Inputs, MemeNetwork, NetworkConfig
+from softcount.agents.meme.policies import act, beta_ladder, discount_ladder
+from softcount.tensors import (
+    load_module,
+    load_optimiser,
+    module_state,
+    optimiser_state,
+    to_arrays,
+    to_tensors,
+)
+from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State, map_arrays
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemeConfig:
     """The whole agent; the defaults are the paper's for Atari."""
 
-    network: NetworkConfig = NetworkConfig()
+    network: NetworkConfig = field(default_factory=NetworkConfig)
     """Sizes of the network and the number of mixtures."""
-    loss: LossConfig = LossConfig()
+    loss: LossConfig = field(default_factory=LossConfig)
     """Returns, loss terms and their switches, the ladders β and γ."""
     learning_rate: float = 3e-4
     """Step size of AdamW."""
@@ -48,6 +59,7 @@ class Acted(NamedTuple):
     state: Any  # recurrent state after this step, leaves [B, ...] NumPy
 
 
+@torch.inference_mode()
 def act_step(
     network: MemeNetwork,
     *,
@@ -62,11 +74,28 @@ def act_step(
     rng: np.random.Generator,
 ) -> Acted:
     """Plays one step of a batch of environments; all NumPy, the state belongs to the caller."""
-    raise NotImplementedError
+    device = next(network.parameters()).device
+    rows = to_tensors((observation, prev_action, reward, prev_intrinsic, is_first), device)
+    inputs = Inputs(*map_arrays(lambda x: x.unsqueeze(0), rows))
+    logits, new_state = network.policy(inputs, to_tensors(state, device))
+    action, log_prob = act(to_arrays(logits[0]), mixture, np.asarray(epsilon), rng)
+    return Acted(action, log_prob, to_arrays(new_state))
 
 
 class Meme:
-    """The learner's half of MEME."""
+    """The learner's half of MEME: networks, optimiser, running statistics.
+
+    >>> from softcount.types import ArraySpec, DiscreteActions
+    >>> config = MemeConfig(network=NetworkConfig(torso="mlp", core_size=8, head_size=8, num_mixtures=2))
+    >>> agent = Meme(ArraySpec((3,), "float32"), DiscreteActions(4), config, seed=1)
+    >>> acted = agent.act_step(
+    ...     observation=np.zeros((5, 3), np.float32), prev_action=np.zeros(5, np.int64),
+    ...     reward=np.zeros(5, np.float32), prev_intrinsic=np.zeros(5, np.float32),
+    ...     is_first=np.ones(5, bool), state=agent.initial_state(5), mixture=np.zeros(5, np.int64),
+    ...     epsilon=0.0, rng=np.random.default_rng(0))
+    >>> len(set(acted.action.tolist())), acted.state[0].shape
+    (1, (5, 8))
+    """
 
     def __init__(
         self,
@@ -76,19 +105,34 @@ class Meme:
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
-        raise NotImplementedError
+        self.config = config or MemeConfig()
+        self.device = device
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.online = MemeNetwork(observation_spec, action_spec, self.config.network).to(device)
+            self.target = MemeNetwork(observation_spec, action_spec, self.config.network).to(device)
+        self.target.load_state_dict(self.online.state_dict())
+        self.target.eval().requires_grad_(False)
+        self.optimiser = make_optimiser(self.online, self.config)
+        self.generator = torch.Generator().manual_seed(seed)
+        num, loss = self.config.network.num_mixtures, self.config.loss
+        ladders = beta_ladder(num, loss.beta_max), discount_ladder(num, loss.discount_max, loss.discount_min)
+        self.ladders = Ladders(*(torch.tensor(x, dtype=torch.float32, device=device) for x in ladders))
+        zeros = torch.zeros(num, device=device)
+        self.moments = RunningMoments(zeros, zeros, torch.zeros((), device=device))
+        self.num_updates = 0
 
     def initial_state(self, batch: int) -> Any:
         """Returns the recurrent state of `batch` environments as arrays: (hidden, cell), or `()`."""
-        raise NotImplementedError
+        return to_arrays(self.online.initial_state(batch))
 
     def parameters(self) -> State:
         """Returns what acts, the online network, as arrays that share its memory."""
-        raise NotImplementedError
+        return module_state(self.online)
 
     def act_step(self, **request: Any) -> Acted:
-        """Plays one step with the online network; arguments of the function `act_step`."""
-        raise NotImplementedError
+        """Plays one step with the online network; takes the arguments of the function `act_step`."""
+        return act_step(self.online, **request)
 
     def update(
         self, sequence: Sequence, weights: Array | None = None, intrinsic_targets: Array | None = None
@@ -99,10 +143,92 @@ class Meme:
         actor saw it). `weights` `[B]` are importance weights. `intrinsic_targets` `[T+1, B]` take the
         place of the stored intrinsic rewards in the targets only, dated by arrival like them.
         """
-        raise NotImplementedError
+        sequence = to_tensors(sequence, self.device)
+        inputs = network_inputs(sequence)
+        batch = self._batch(sequence, weights, intrinsic_targets)
+        with torch.no_grad():
+            target, _ = self.target(inputs, sequence.state)
+        online, _ = self.online(inputs, sequence.state, self.generator)
+        loss, priorities, moments, metrics = meme_loss(
+            online, target, batch, self.ladders, self.moments, self.config.loss
+        )
+        self.optimiser.zero_grad()
+        loss.backward()
+        limit = self.config.max_grad_norm
+        metrics["grad_norm"] = nn.utils.clip_grad_norm_(
+            self.online.parameters(), float("inf") if limit is None else limit
+        )
+        self.optimiser.step()
+        self.moments = moments
+        self.num_updates += 1
+        if self.num_updates % self.config.target_update_period == 0:
+            self.target.load_state_dict(self.online.state_dict())
+        return to_arrays(priorities), {name: float(x) for name, x in metrics.items()}
+
+    def _batch(self, sequence: Sequence, weights: Array | None, intrinsic_targets: Array | None) -> Batch:
+        steps: Any = sequence.steps  # of tensors
+        behaviour_prob = None
+        if self.config.loss.return_form == "retrace":
+            if "log_prob" not in steps.extras:
+                raise ValueError("the retrace form needs extras['log_prob'] of every step")
+            behaviour_prob = steps.extras["log_prob"].exp()
+        if weights is None:
+            weights = np.ones(steps.reward.shape[1], np.float32)
+        intrinsic = (
+            steps.intrinsic if intrinsic_targets is None else to_tensors(intrinsic_targets, self.device)
+        )
+        return Batch(
+            action=steps.action,
+            mixture=steps.extras["mixture"],
+            reward=steps.reward,
+            intrinsic=intrinsic,
+            is_first=steps.is_first,
+            is_last=steps.is_last,
+            is_terminal=steps.is_terminal,
+            weights=to_tensors(weights, self.device).to(torch.float32),
+            behaviour_prob=behaviour_prob,
+        )
 
     def state_dict(self) -> State:
-        raise NotImplementedError
+        return {
+            "online": module_state(self.online, copy=True),
+            "target": module_state(self.target, copy=True),
+            "optimiser": optimiser_state(self.optimiser),
+            "moments": to_arrays(self.moments, copy=True)._asdict(),
+            "generator": to_arrays(self.generator.get_state(), copy=True),
+            "num_updates": self.num_updates,
+        }
 
     def load_state_dict(self, state: State) -> None:
-        raise NotImplementedError
+        load_module(self.online, state["online"])
+        load_module(self.target, state["target"])
+        load_optimiser(self.optimiser, state["optimiser"])
+        self.moments = RunningMoments(**to_tensors(state["moments"], self.device))
+        self.generator.set_state(torch.from_numpy(np.array(state["generator"], np.uint8)))
+        self.num_updates = int(state["num_updates"])
+
+
+def network_inputs(sequence: Sequence) -> Inputs:
+    """Picks what the network sees out of a batch of traces: always the stored rewards."""
+    steps: Any = sequence.steps  # of tensors
+    if "prev_intrinsic" not in steps.extras or "mixture" not in steps.extras:
+        raise ValueError(
+            f"steps carry the extras {sorted(steps.extras)}; expected 'mixture' and 'prev_intrinsic'"
+        )
+    prev_intrinsic = steps.extras["prev_intrinsic"]
+    return Inputs(steps.observation, steps.prev_action, steps.reward, prev_intrinsic, steps.is_first)
+
+
+def make_optimiser(module: nn.Module, config: MemeConfig) -> torch.optim.Optimizer:
+    """Returns AdamW that decays matrices and filters, not biases and gains."""
+    decayed = {name: p.ndim >= 2 and not name.endswith("gain") for name, p in module.named_parameters()}
+    groups = [
+        {
+            "params": [p for name, p in module.named_parameters() if decayed[name] == decays],
+            "weight_decay": amount,
+        }
+        for decays, amount in ((True, config.weight_decay), (False, 0.0))
+    ]
+    return torch.optim.AdamW(
+        groups, lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_epsilon, fused=True
+    )

@@ -13,9 +13,13 @@ taken together.
 
 from __future__ import annotations
 
+import json
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import numpy as np
 
 from softcount.types import Array, State
 
@@ -58,36 +62,92 @@ class Bandit:
     """
 
     def __init__(self, num_arms: int, config: BanditConfig | None = None, seed: int = 0) -> None:
-        raise NotImplementedError
+        self.config = config or BanditConfig()
+        _check(num_arms, self.config)
+        self.num_arms = num_arms
+        self.rng = np.random.default_rng(seed)
+        self.discounted = Statistics(*(np.zeros(num_arms) for _ in range(3)))
+        self.episodes: deque[tuple[int, float]] = deque(maxlen=self.config.window)
 
     def choose(self) -> int:
         """Draws the arm of the next episode."""
-        raise NotImplementedError
+        if self.rng.random() < self.config.epsilon:
+            return int(self.rng.integers(self.num_arms))
+        bounds = upper_bounds(self.statistics(), self.config.bonus, self.config.normalise)
+        return int(self.rng.choice(np.flatnonzero(bounds == bounds.max())))  # Decision 68.
 
     def update(self, arm: int, episode_return: float) -> None:
         """Takes in the extrinsic return of an episode in which `arm` acted."""
-        raise NotImplementedError
+        if not 0 <= arm < self.num_arms:
+            raise ValueError(f"arm is {arm}; expected 0 to {self.num_arms - 1}")
+        if self.config.kind == "window":
+            self.episodes.append((int(arm), float(episode_return)))
+            return
+        gains = (1.0, episode_return, episode_return**2)
+        for statistic, gain in zip(self.discounted, gains, strict=True):
+            statistic *= self.config.discount
+            statistic[arm] += gain
 
     def statistics(self) -> Statistics:
         """Returns counts and sums per arm, as far as they are remembered."""
-        raise NotImplementedError
+        if self.config.kind == "discounted":
+            return Statistics(*(x.copy() for x in self.discounted))
+        arms = [arm for arm, _ in self.episodes]
+        returns = np.array([episode_return for _, episode_return in self.episodes])
+        powers = (np.ones_like(returns), returns, returns**2)
+        return Statistics(*(np.bincount(arms, x, self.num_arms) for x in powers))
 
     def best_arm(self) -> int:
-        """Returns the arm with the best remembered mean; see `best_arm` of several."""
-        raise NotImplementedError
+        """Returns the arm with the best remembered mean; see the function of the same name."""
+        return best_arm(self.statistics())
 
     def state_dict(self) -> State:
-        raise NotImplementedError
+        return {
+            "rng": json.dumps(self.rng.bit_generator.state),
+            "discounted": {name: x.copy() for name, x in self.discounted._asdict().items()},
+            "arms": np.array([arm for arm, _ in self.episodes], np.int64),
+            "returns": np.array([episode_return for _, episode_return in self.episodes], np.float64),
+        }
 
     def load_state_dict(self, state: State) -> None:
-        raise NotImplementedError
+        self.rng.bit_generator.state = json.loads(state["rng"])
+        self.discounted = Statistics(**{name: np.array(x) for name, x in state["discounted"].items()})
+        self.episodes.clear()
+        self.episodes.extend(zip(state["arms"].tolist(), state["returns"].tolist(), strict=True))
+
+
+def upper_bounds(statistics: Statistics, bonus: float, normalise: bool = False) -> Array:
+    """Returns mean + β √(1/count) per arm, +∞ for an arm that was never pulled."""
+    counts, sums, squares = statistics
+    total = counts.sum()
+    scale = 1.0
+    if normalise and total > 0:
+        variance = squares.sum() / total - (sums.sum() / total) ** 2
+        scale = np.sqrt(variance) if variance > 1e-12 else 1.0
+    pulled = np.maximum(counts, np.finfo(float).tiny)
+    return np.where(counts > 0, sums / pulled / scale + bonus / np.sqrt(pulled), np.inf)
 
 
 def merge(statistics: Iterable[Statistics]) -> Statistics:
     """Adds up what several bandits know."""
-    raise NotImplementedError
+    return Statistics(*(np.sum(parts, axis=0) for parts in zip(*statistics, strict=True)))
 
 
 def best_arm(statistics: Statistics) -> int:
     """Returns the arm with the best mean; without any pull, and in ties, the lowest (most exploiting)."""
-    raise NotImplementedError
+    counts, sums, _ = statistics
+    means = np.where(counts > 0, sums / np.maximum(counts, np.finfo(float).tiny), -np.inf)
+    return int(means.argmax())
+
+
+def _check(num_arms: int, config: BanditConfig) -> None:
+    if num_arms < 1:
+        raise ValueError(f"num_arms is {num_arms}; expected at least 1")
+    if config.kind not in ("discounted", "window"):
+        raise ValueError(f"kind is {config.kind!r}; expected 'discounted' or 'window'")
+    if not 0 < config.discount <= 1:
+        raise ValueError(f"discount is {config.discount}; expected a number in (0, 1]")
+    if config.window < 1:
+        raise ValueError(f"window is {config.window}; expected at least 1 episode")
+    if not 0 <= config.epsilon <= 1:
+        raise ValueError(f"epsilon is {config.epsilon}; expected a number in [0, 1]")
