@@ -15,9 +15,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from softcount.representations.actions import ActionCoding, classifier
+from softcount.representations.actions import ActionCoding
 from softcount.representations.embedding import Embedder, EmbeddingConfig
 from softcount.representations.features import Draws, Metrics, TensorFeatures, is_transition, masked_mean
+from softcount.torsos import mlp
 from softcount.types import ActionSpec, ObservationSpec, Sequence
 
 
@@ -58,7 +59,7 @@ class ActionPrediction(nn.Module):
         self.embedder = Embedder(observation_spec, embedding or EmbeddingConfig())
         self.dim: int | None = self.embedder.dim
         self.coding = ActionCoding(action_spec, self.config.num_bins)
-        self.predictor = classifier(2 * self.embedder.dim, self.config.hidden_sizes, self.coding.num_logits)
+        self.predictor = mlp(2 * self.embedder.dim, self.config.hidden_sizes, self.coding.num_logits)
         self.draws = Draws(seed)
 
     def initial_state(self, batch: int) -> Any:

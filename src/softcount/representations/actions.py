@@ -83,12 +83,3 @@ class ActionCoding(nn.Module):
 
     def _unit(self, action: Tensor) -> Tensor:
         return ((action - self.low) / (self.high - self.low)).clamp(0, 1)
-
-
-def classifier(inputs: int, hidden_sizes: tuple[int, ...], outputs: int) -> nn.Sequential:
-    """An MLP with ReLUs and a linear end."""
-    layers: list[nn.Module] = []
-    for size in hidden_sizes:
-        layers += [nn.Linear(inputs, size), nn.ReLU()]
-        inputs = size
-    return nn.Sequential(*layers, nn.Linear(inputs, outputs))

@@ -286,6 +286,11 @@ def dense(inputs: int, sizes: tuple[int, ...]) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
+def mlp(inputs: int, hidden_sizes: tuple[int, ...], outputs: int) -> nn.Sequential:
+    """Linear layers with ReLUs between them and a linear end."""
+    return nn.Sequential(*dense(inputs, hidden_sizes), nn.Linear((inputs, *hidden_sizes)[-1], outputs))
+
+
 def _convolutions(channels: int, config: DqnConfig) -> nn.Sequential:
     layers: list[nn.Module] = []
     for out, kernel, stride in zip(config.channels, config.kernels, config.strides, strict=True):

@@ -1,0 +1,201 @@
+"""Random network distillation: how badly a net predicts a fixed random one [RND].
+
+    surprise(x) = mean_k (predictor(x) − target(x))²_k
+
+The target never learns, the predictor learns on what was seen, so the error stays large
+where little was seen. x is the observation, per pixel brought to mean 0 and deviation 1 by
+running statistics and clipped to ±5; or, with `on=…`, the embedding of another
+representation that learns beside it (the paper's RNDonAP).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from softcount.representations.features import Draws, Metrics, Representation, TensorFeatures, masked_mean
+from softcount.torsos import DqnConfig, TorsoChoice, first_leaf, make_torso, mlp
+from softcount.types import ArraySpec, ObservationSpec, Sequence, map_arrays
+
+
+@dataclass(frozen=True, kw_only=True)
+class RndConfig:
+    """Distillation from pixels; defaults are RND's."""
+
+    torso: TorsoChoice = field(default_factory=lambda: DqnConfig(leaky=True))
+    """Encoder of target and predictor, each with its own."""
+    outputs: int = 512
+    """Numbers to predict (NGU: 128)."""
+    hidden_sizes: tuple[int, ...] = (512, 512)
+    """Layers that the predictor has and the target has not."""
+    clip: float = 5.0
+    """Largest normalised pixel."""
+    share: float = 1.0
+    """Share of the rows that the predictor learns from; below 1 slows it down."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingRndConfig:
+    """Distillation from another representation's embedding. Decision 49: sizes are not given."""
+
+    target_hidden_sizes: tuple[int, ...] = (128, 128)
+    """Random MLP."""
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    """Trained MLP."""
+    outputs: int = 64
+    """Numbers to predict."""
+
+
+class RandomDistillation(nn.Module):
+    """The surprise of observations, by a predictor and its random target.
+
+    >>> rnd = RandomDistillation(ArraySpec((6,), "float32"), config=RndConfig(torso="mlp"))
+    >>> rnd.represent(torch.zeros(3, 6))[0].surprise.shape, rnd.dim
+    (torch.Size([3]), None)
+    """
+
+    def __init__(
+        self,
+        observation_spec: ObservationSpec | None = None,
+        *,
+        on: nn.Module | None = None,
+        config: RndConfig | EmbeddingRndConfig | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.on = on
+        self.dim: int | None = None if on is None else cast(Representation, on).dim
+        self.draws = Draws(seed)
+        self.share = 1.0
+        if on is not None:
+            self._build_on_embedding(config)
+        elif observation_spec is not None:
+            self._build_on_pixels(observation_spec, config)
+        else:
+            raise ValueError("RandomDistillation needs an observation_spec, or on= a representation")
+        self.target.requires_grad_(False)
+
+    def _build_on_embedding(self, config: Any) -> None:
+        config = config or EmbeddingRndConfig()
+        if self.dim is None or not isinstance(config, EmbeddingRndConfig):
+            raise ValueError(
+                f"on={type(self.on).__name__} needs an embedding and an EmbeddingRndConfig; got {config}"
+            )
+        self.target = mlp(self.dim, config.target_hidden_sizes, config.outputs)
+        self.predictor = mlp(self.dim, config.hidden_sizes, config.outputs)
+
+    def _build_on_pixels(self, spec: ObservationSpec, config: Any) -> None:
+        config = config or RndConfig()
+        if not isinstance(config, RndConfig):
+            raise ValueError(f"pixels need an RndConfig; got {config}")
+        self.share = config.share
+        self.normaliser = Normaliser(spec, config.clip)
+        torsos = [make_torso(copy.deepcopy(config.torso), self.normaliser.out_spec) for _ in range(2)]
+        features = torsos[0].out_features
+        self.target = nn.Sequential(torsos[0], nn.Linear(features, config.outputs))
+        self.predictor = nn.Sequential(torsos[1], *mlp(features, config.hidden_sizes, config.outputs))
+        self.apply(_orthogonal)
+
+    def initial_state(self, batch: int) -> Any:
+        return () if self.on is None else cast(Representation, self.on).initial_state(batch)
+
+    def represent(
+        self,
+        observation: Any,
+        prev_action: Tensor | None = None,
+        is_first: Tensor | None = None,
+        state: Any = (),
+    ) -> tuple[TensorFeatures, Any]:
+        """The surprise of each of the observations `[B, ...]`, and the embedding it is made on, if any."""
+        if self.on is None:
+            return TensorFeatures(surprise=self._error(self.normaliser(observation))), state
+        inner = cast(Representation, self.on)
+        features, state = inner.represent(observation, prev_action, is_first, state)
+        embedding = cast(Tensor, features.embedding)
+        return TensorFeatures(embedding, self._error(embedding)), state
+
+    def embed(self, observation: Any) -> Tensor:
+        return cast(Tensor, cast(Any, self.on).embed(observation))
+
+    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+        """The mean error over all rows, or a random share of them; and the inner representation's loss."""
+        observation = sequence.steps.observation
+        shape = first_leaf(observation).shape[:2]
+        if self.on is None:
+            rows = map_arrays(lambda x: x.flatten(0, 1), observation)
+            if self.training:
+                self.normaliser.learn(rows)
+            errors = self._error(self.normaliser(rows)).reshape(shape)
+            is_used = torch.rand(shape, generator=self.draws.generator()) < self.share
+            loss = masked_mean(errors, is_used.to(errors.device))
+            return loss, {"loss": loss.detach()}
+        inner, metrics = cast(Representation, self.on).loss(sequence)
+        with torch.no_grad():
+            embedding = cast(Tensor, cast(Any, self.on).embed(observation))
+        error = self._error(embedding).mean()
+        return inner + error, {**metrics, "distillation_loss": error.detach()}
+
+    def after_update(self) -> None:
+        if self.on is not None:
+            cast(Representation, self.on).after_update()
+
+    def _error(self, x: Any) -> Tensor:
+        difference: Tensor = self.predictor(x) - self.target(x)
+        return difference.square().mean(-1)
+
+
+class Normaliser(nn.Module):
+    """clip((x − mean) / std, ±c) with running statistics per pixel, exact from the first batch on."""
+
+    count: Tensor
+    mean: Tensor
+    square: Tensor
+
+    def __init__(self, spec: ObservationSpec, clip: float) -> None:
+        super().__init__()
+        self.clip = clip
+        self.parts = nn.ModuleDict()
+        self.out_spec: ObservationSpec
+        if isinstance(spec, Mapping):
+            self.parts.update({key: Normaliser(part, clip) for key, part in spec.items()})
+            self.out_spec = {key: cast(Normaliser, self.parts[key]).out_spec for key in spec}  # type: ignore[misc]
+            return
+        shape = (*spec.shape, 1) if len(spec.shape) == 2 else spec.shape  # a flat image is one channel
+        self.out_spec = ArraySpec(shape, "float32")
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("square", torch.zeros(shape, dtype=torch.float64))  # Σ (x − mean)²
+
+    def learn(self, observation: Any) -> None:
+        """Adds observations `[N, ...]` to the statistics (Chan's parallel form)."""
+        if self.parts:
+            for key, part in self.parts.items():
+                cast(Normaliser, part).learn(observation[key])
+            return
+        x = observation.detach().reshape(len(observation), *self.mean.shape).double()
+        num, mean = len(x), x.mean(0)
+        total = self.count + num
+        self.square += (x - mean).square().sum(0) + (mean - self.mean).square() * self.count * num / total
+        self.mean += (mean - self.mean) * num / total
+        self.count.copy_(total)
+
+    def forward(self, observation: Any) -> Any:
+        if self.parts:
+            return {key: part(observation[key]) for key, part in self.parts.items()}
+        x = observation.reshape(len(observation), *self.mean.shape).float()
+        std = (self.square / self.count.clamp_min(1)).sqrt()
+        scale = torch.where(std > 1e-8, 1 / std, torch.ones_like(std)).float()
+        return ((x - self.mean.float()) * scale).clamp(-self.clip, self.clip)
+
+
+def _orthogonal(module: nn.Module) -> None:
+    """RND's initial weights: orthogonal with gain √2, biases 0."""
+    if isinstance(module, nn.Linear | nn.Conv2d):
+        nn.init.orthogonal_(module.weight, 2**0.5)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
