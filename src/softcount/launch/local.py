@@ -1,0 +1,161 @@
+"""All roles in one process: the loop of the architecture figure, in its order.
+
+    env ──▶ actor ──▶ inference ──▶ memory ──▶ replay ──▶ learner ──▶ (parameters, priorities)
+
+The learner works beside the actors, on its own thread: an update starts when the replay
+ratio asks for it and is published when the next one starts. That is a fixed place in the
+stream of steps, so results do not depend on which of the two is faster, nor on whether
+they overlap at all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softcount.envs.coverage import Coverage
+from softcount.records import Means
+from softcount.replay.sequences import Sample
+from softcount.roles.actor import Actor
+from softcount.roles.inference import Inference
+from softcount.roles.learner import Learner, Update
+from softcount.roles.memory_server import MemoryServer
+from softcount.roles.replay_server import ReplayServer
+from softcount.types import Array, State, map_arrays
+
+
+@dataclass(frozen=True)
+class Roles:
+    """One of each box of the architecture figure."""
+
+    actor: Actor
+    inference: Inference
+    memory: MemoryServer
+    replay: ReplayServer
+    learner: Learner
+
+
+class LocalLoop:
+    """Steps the roles; whatever it counts or waits for is part of its state."""
+
+    def __init__(self, roles: Roles, *, relabel: bool = False, overlap: bool = True) -> None:
+        self.roles, self.relabel = roles, relabel
+        self.num_steps = 0  # real transitions; the step into a FIRST is none
+        self.num_updates = 0
+        self.coverage = (
+            Coverage(roles.actor.env.num_places) if roles.actor.timestep.place is not None else None
+        )
+        self.means = Means()
+        self.seconds = dict.fromkeys(
+            ("inference", "memory", "actor", "replay", "relabel", "learner_wait"), 0.0
+        )
+        self.pending: Future[Update] | None = None
+        self._submit = ThreadPoolExecutor(1, "learner").submit if overlap else _submit_at_once
+        roles.inference.load(roles.learner.parameters())
+
+    def step(self) -> None:
+        """Takes one step in every environment, and starts the learning that this makes due."""
+        actor, inference, memory, replay, _ = vars(self.roles).values()
+        now = actor.timestep
+        with self._timed("inference"):
+            reply = inference(actor.request())
+        with self._timed("memory"):
+            intrinsic = memory(reply.features, actor.env_ids, now.is_first, now.is_terminal, now.place)
+        with self._timed("actor"):
+            row, state = actor.step(reply, intrinsic)
+        with self._timed("replay"):
+            replay.add(row, state)
+        self._count(now.place, now.is_first, intrinsic)
+        while replay.due():
+            self._publish()
+            self._start_update()
+
+    def _count(self, place: Array | None, is_first: Array, intrinsic: Array) -> None:
+        if self.coverage is not None and place is not None:
+            self.coverage.update_places(place)
+        self.num_steps += int((~is_first).sum())
+        self.means.add({"intrinsic/reward_mean": float(intrinsic.mean())})
+
+    def _publish(self) -> None:
+        """Waits for the update under way, then lets it act and reorder the replay."""
+        if self.pending is None:
+            return
+        with self._timed("learner_wait"):
+            update = self.pending.result()
+        self.roles.inference.load(self.roles.learner.parameters())
+        self.roles.replay.reprioritise(update.ids, update.priorities)
+        self.means.add(update.metrics)
+        self.num_updates += 1
+        self.pending = None
+
+    def _start_update(self) -> None:
+        with self._timed("replay"):
+            sample = self.roles.replay.sample()
+        with self._timed("relabel"):
+            targets = self._relabelled(sample) if self.relabel else None
+        self.pending = self._submit(self.roles.learner, sample, self.roles.replay.num_traces, targets)
+
+    def _relabelled(self, sample: Sample) -> Array:
+        """Scores the batch's observations with today's representation and memory, for targets only.
+
+        Rows that were paid nothing when they were new (first and withheld last ones) stay so.
+        """
+        steps = sample.sequence.steps
+        shape = steps.intrinsic.shape
+        flat = map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), steps.observation)
+        score = self.roles.memory.scorer()
+        rewards = score(
+            self.roles.inference.embed(flat), np.arange(shape[0] * shape[1]), steps.is_first.ravel(), None
+        )
+        is_withheld = steps.is_terminal & (self.roles.memory.terminal_observations != "paid")
+        return np.where(is_withheld, 0.0, rewards.reshape(shape)).astype(np.float32)
+
+    @contextmanager
+    def _timed(self, role: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[role] += time.perf_counter() - started
+
+    def state_dict(self) -> State:
+        """Returns everything; waits for the update under way, whose result is kept unpublished."""
+        update = self.pending.result() if self.pending is not None else None
+        return {
+            "loop": {
+                "num_steps": self.num_steps,
+                "num_updates": self.num_updates,
+                "coverage": self.coverage.state_dict() if self.coverage is not None else None,
+                "means": self.means.state_dict(),
+                "pending": update._asdict() if update is not None else None,
+            },
+            "actor": self.roles.actor.state_dict(),
+            "inference": self.roles.inference.state_dict(),
+            "memory": self.roles.memory.state_dict(),
+            "replay": self.roles.replay.state_dict(),
+            "learner": self.roles.learner.state_dict(),
+        }
+
+    def load_state_dict(self, state: State, segments: dict[str, State]) -> None:
+        loop = state["loop"]
+        self.num_steps, self.num_updates = loop["num_steps"], loop["num_updates"]
+        if self.coverage is not None:
+            self.coverage.load_state_dict(loop["coverage"])
+        self.means.load_state_dict(loop["means"])
+        for name in ("actor", "inference", "memory", "learner"):
+            getattr(self.roles, name).load_state_dict(state[name])
+        self.roles.replay.load_state_dict(state["replay"], segments)
+        self.pending = None
+        if loop["pending"] is not None:
+            self.pending = Future()
+            self.pending.set_result(Update(**loop["pending"]))
+
+
+def _submit_at_once(function: Callable[..., Update], *arguments: Any) -> Future[Update]:
+    future: Future[Update] = Future()
+    future.set_result(function(*arguments))
+    return future

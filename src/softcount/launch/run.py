@@ -1,0 +1,212 @@
+"""A run is a folder: configuration, reports, checkpoints, pictures.
+
+    RUN/config.json         repeats the run exactly
+    RUN/metrics.jsonl       one report per line
+    RUN/events.out…         the same for TensorBoard
+    RUN/checkpoints/        the last complete checkpoint
+
+Killing a run at any moment loses at most what came after its last checkpoint, and
+`resume` continues it as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from softcount import store
+from softcount.agents.meme.bandit import best_arm
+from softcount.bonuses.recode import Recode
+from softcount.config import RunConfig, changes, from_json, to_json
+from softcount.launch import checkpoint
+from softcount.launch.build import build, build_evaluator, seeds_of
+from softcount.launch.local import LocalLoop
+from softcount.records import EventLog, MetricsLog
+from softcount.roles.actor import Episode
+from softcount.roles.evaluator import Evaluation, Evaluator
+
+CONFIG, METRICS, CHECKPOINTS = "config.json", "metrics.jsonl", "checkpoints"
+FREE_FIELDS = {"steps", "checkpoint_seconds", "overlap", "wandb_project"}
+"""Fields that a resumed run may change without becoming another run."""
+
+Report = tuple[int, dict[str, float]]
+
+
+class Run:
+    """A training run in a folder, new or resumed."""
+
+    def __init__(
+        self, folder: Path, config: RunConfig, loop: LocalLoop, log: MetricsLog, *, resumed_at: int
+    ) -> None:
+        self.folder, self.config, self.loop, self.log = folder, config, loop, log
+        purge_step = resumed_at + 1 if resumed_at else None
+        self.events = EventLog(folder, purge_step=purge_step, wandb_project=config.wandb_project)
+        self.evaluator: Evaluator = build_evaluator(config, loop.roles.inference)
+        self._started = (time.monotonic(), resumed_at)
+        self._last_report = (time.monotonic(), resumed_at)
+
+    @classmethod
+    def create(cls, folder: Path, config: RunConfig) -> Run:
+        """Starts a new run; refuses a folder that already holds one."""
+        if (folder / CONFIG).exists():
+            raise FileExistsError(f"{folder} already holds a run; resume it, or choose another folder")
+        torch.set_num_threads(1)
+        loop = LocalLoop(build(config), relabel=config.relabel, overlap=config.overlap)
+        folder.mkdir(parents=True, exist_ok=True)
+        store.write_atomically(folder / CONFIG, to_json(config).encode())
+        return cls(folder, config, loop, MetricsLog(folder / METRICS), resumed_at=0)
+
+    @classmethod
+    def resume(cls, folder: Path, **new_values: object) -> Run:
+        """Continues a run from its last checkpoint; `new_values` may set what does not make it another run."""
+        old = read_config(folder)
+        config = replace(old, **new_values)  # type: ignore[arg-type]
+        saved = checkpoint.read(folder / CHECKPOINTS)
+        _check_unchanged(from_json(saved.parts["config"]["json"]), config)
+        loop = restore(config, saved)
+        if config != old:
+            store.write_atomically(folder / CONFIG, to_json(config).encode())
+        log = MetricsLog(folder / METRICS, keep_bytes=saved.metrics_bytes)
+        return cls(folder, config, loop, log, resumed_at=saved.step)
+
+    def train(self) -> Iterator[Report]:
+        """Trains to the end, yielding each report as it is written; takes checkpoints on the way."""
+        config, loop = self.config, self.loop
+        last_checkpoint = time.monotonic()
+        while loop.num_steps < config.steps:
+            before = loop.num_steps
+            loop.step()
+            if _crosses(before, loop.num_steps, config.report_every) or loop.num_steps >= config.steps:
+                metrics = self._metrics()
+                if config.evaluate_every and _crosses(before, loop.num_steps, config.evaluate_every):
+                    metrics |= _describe_evaluation(self.evaluate())
+                self.log.write(loop.num_steps, metrics)
+                self.events.write(loop.num_steps, metrics)
+                yield loop.num_steps, metrics
+            if time.monotonic() - last_checkpoint > config.checkpoint_seconds:
+                self.save()
+                last_checkpoint = time.monotonic()
+        self.save()
+
+    def evaluate(self, *, keep_frames: bool = False) -> Evaluation:
+        """Plays with the parameters that act now; the same step always plays the same episodes."""
+        roles = self.loop.roles
+        seed = np.random.SeedSequence([seeds_of(self.config.seed).evaluation, self.loop.num_steps])
+        arm = best_arm(roles.actor.statistics())
+        return self.evaluator(
+            arm, roles.memory.scorer(), seed=int(seed.generate_state(1)[0]), keep_frames=keep_frames
+        )
+
+    def save(self) -> None:
+        """Takes a checkpoint."""
+        parts = self.loop.state_dict()
+        parts["config"] = {"json": to_json(self.config)}
+        checkpoint.write(
+            self.folder / CHECKPOINTS,
+            step=self.loop.num_steps,
+            metrics_bytes=self.log.sync(),
+            parts=parts,
+            segments=self.loop.roles.replay.segments(),
+        )
+
+    def close(self) -> None:
+        self.log.close()
+        self.events.close()
+        self.loop.roles.actor.env.close()
+        self.evaluator.env.close()
+
+    def _metrics(self) -> dict[str, float]:
+        loop, roles = self.loop, self.loop.roles
+        now, steps = time.monotonic(), loop.num_steps
+        elapsed, done = now - self._last_report[0], steps - self._last_report[1]
+        self._last_report = (now, steps)
+        metrics = {"charts/SPS": done / max(elapsed, 1e-9), "time/elapsed": now - self._started[0]}
+        metrics |= _describe_episodes(roles.actor.take_episodes())
+        metrics |= loop.means.take()
+        metrics["charts/updates"] = loop.num_updates
+        if loop.coverage is not None:
+            metrics["coverage/places"] = loop.coverage.num_visited
+            if loop.coverage.fraction is not None:
+                metrics["coverage/fraction"] = loop.coverage.fraction
+        metrics |= {f"intrinsic/{name}": x for name, x in roles.memory.metrics().items()}
+        if isinstance(roles.memory.bonus, Recode):
+            metrics |= _describe_memory(roles.memory.bonus)
+        metrics |= {f"replay/{name}": x for name, x in roles.replay.metrics().items()}
+        metrics["bandit/best_arm"] = best_arm(roles.actor.statistics())
+        total = sum(loop.seconds.values())
+        metrics |= {f"time/{role}": seconds / max(total, 1e-9) for role, seconds in loop.seconds.items()}
+        return metrics
+
+
+def read_config(folder: Path) -> RunConfig:
+    path = folder / CONFIG
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
+    try:
+        return from_json(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} does not fit this version: {error}") from error
+
+
+def restore(config: RunConfig, saved: checkpoint.Checkpoint) -> LocalLoop:
+    """Builds the roles of a configuration and gives them the state of a checkpoint."""
+    torch.set_num_threads(1)
+    loop = LocalLoop(build(config), relabel=config.relabel, overlap=config.overlap)
+    try:
+        loop.load_state_dict(saved.parts, saved.segments)
+    except (KeyError, ValueError, RuntimeError, TypeError) as error:
+        raise checkpoint.CheckpointError(
+            f"the checkpoint of step {saved.step} does not fit its configuration: {error}"
+        ) from error
+    return loop
+
+
+def _check_unchanged(saved: RunConfig, config: RunConfig) -> None:
+    differing = [change for change in changes(saved, config) if change.split(":")[0] not in FREE_FIELDS]
+    if differing:
+        raise ValueError(
+            "the configuration no longer fits the checkpoint: " + "; ".join(differing) + "; "
+            f"only {', '.join(sorted(FREE_FIELDS))} may change when a run is resumed"
+        )
+
+
+def _crosses(before: int, after: int, period: int) -> bool:
+    return before // period != after // period
+
+
+def _describe_episodes(episodes: list[Episode]) -> dict[str, float]:
+    if not episodes:
+        return {"charts/episodes": 0}
+    mixture, extrinsic, intrinsic, length = np.array(episodes, np.float64).T
+    return {
+        "charts/episodes": len(episodes),
+        "charts/episodic_return": float(extrinsic.mean()),
+        "charts/intrinsic_return": float(intrinsic.mean()),
+        "charts/episodic_length": float(length.mean()),
+        "charts/success_rate": float((extrinsic > 0).mean()),
+        "bandit/acting_mean": float(mixture.mean()),
+    }
+
+
+def _describe_memory(bonus: Recode) -> dict[str, float]:
+    memory = bonus.memory
+    return {
+        "memory/occupied": len(memory) / memory.config.size,
+        "memory/insertions": bonus.metrics().get("inserted_fraction", 0.0),
+        "memory/d_ema": float(np.sqrt(memory.d2_ema)),
+        "memory/age_p50": float(np.median(memory.ages)) if len(memory) else 0.0,
+    }
+
+
+def _describe_evaluation(evaluation: Evaluation) -> dict[str, float]:
+    lengths = [episode.length for episode in evaluation.episodes]
+    return {
+        "eval/return": evaluation.mean_return,
+        "eval/success_rate": evaluation.success_rate,
+        "eval/length": float(np.mean(lengths)),
+    }

@@ -1,0 +1,98 @@
+"""Named configurations: the paper's tables, and one that suits a laptop.
+
+`atari` and `dm-hard-8` are the paper's two tables of hyper-parameters, completed by the
+values of MEME where the paper gives none. `laptop` is what worked on small worlds with
+two CPU cores; `docs/agent.md` has the evidence for each departure from the paper.
+"""
+
+from __future__ import annotations
+
+from softcount.agents.meme.agent import MemeConfig
+from softcount.agents.meme.bandit import BanditConfig
+from softcount.agents.meme.loss import LossConfig
+from softcount.agents.meme.network import NetworkConfig
+from softcount.bonuses.normalise import NormaliserConfig
+from softcount.config import RunConfig
+from softcount.memory import RecodeConfig
+from softcount.replay.sequences import ReplayConfig
+from softcount.representations.embedding import EmbeddingConfig
+from softcount.representations import make
+from softcount.representations.make import GRID, RepresentationConfig
+from softcount.representations.trainer import TrainerConfig
+from softcount.torsos import GridConfig
+
+ATARI = RunConfig(
+    env="atari/montezuma_revenge",
+    num_envs=64,
+    steps=250_000_000,
+    representation=make.ATARI,
+    trainer=make.ATARI_TRAINER,
+)
+"""The paper's Atari table; fields not named here have their values as defaults."""
+
+DM_HARD_8 = RunConfig(
+    env="dm-hard-8/baseball",
+    num_envs=64,
+    steps=2_500_000_000,
+    meme=MemeConfig(
+        network=NetworkConfig(torso="nfnet-dm-hard-8"),
+        loss=LossConfig(beta_max=0.1, discount_max=0.997),
+        learning_rate=1e-4,
+        weight_decay=0.1,
+    ),
+    replay=ReplayConfig(trace_length=80, period=40, capacity=5000, replay_ratio=2.0, min_traces=1000),
+    batch_size=128,
+    memory=RecodeConfig(size=200_000, count_discount=0.997, insertion_probability=0.2),
+    representation=make.DM_HARD_8,
+    trainer=make.DM_HARD_8_TRAINER,
+)
+"""The paper's DM-HARD-8 table."""
+
+LAPTOP = RunConfig(
+    env="disco-maze",
+    env_options={"size": 11, "layout": 0},
+    num_envs=64,
+    steps=1_000_000,
+    meme=MemeConfig(
+        network=NetworkConfig(
+            torso=GridConfig(hidden_sizes=(128,)), core="lstm", core_size=128, head_size=128, num_mixtures=4
+        ),
+        loss=LossConfig(beta_max=1.0, discount_max=0.99, discount_min=0.8),
+        learning_rate=1e-3,
+        weight_decay=0.0,
+        target_update_period=100,
+    ),
+    bandit=BanditConfig(epsilon=0.5),
+    epsilon_base=0.2,
+    epsilon_power=3.0,
+    replay=ReplayConfig(
+        trace_length=20,
+        period=10,
+        capacity=20_000,
+        replay_ratio=4.0,
+        min_traces=100,
+        newest=4,
+        max_bytes=2**30,
+    ),
+    batch_size=16,
+    memory=RecodeConfig(
+        size=1000,
+        neighbours=5,
+        count_discount=0.9999,
+        warmup_atoms=1000,
+        kernel_epsilon=0.1,
+        reward_constant=1.0,
+    ),
+    normaliser=NormaliserConfig(kind="none"),
+    representation=RepresentationConfig(
+        embedding=EmbeddingConfig(torso=GridConfig(hidden_sizes=(128,)), dim=16, layer_norm=True),
+        rnd=GRID.rnd,
+        byol=GRID.byol,
+    ),
+    trainer=TrainerConfig(weight_decay=0.0, acting="slow"),
+    terminal_observations="skipped",
+    relabel=True,
+)
+"""Small worlds on two cores."""
+
+PRESETS = {"laptop": LAPTOP, "atari": ATARI, "dm-hard-8": DM_HARD_8}

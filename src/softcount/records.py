@@ -1,0 +1,129 @@
+"""What a run writes down as it goes: one JSON line per report, and TensorBoard events.
+
+`metrics.jsonl` is the record; TensorBoard is a view of it. Each line holds `step` (actor
+steps) and plain numbers under slash-separated names, CleanRL's where it has one
+(`charts/episodic_return`, `charts/SPS`, `losses/...`). A resumed run first cuts the file
+back to where its checkpoint was taken, so that no step is reported twice.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from softcount.types import State
+
+TIMING_PREFIX = "time/"
+"""Names that depend on the clock; everything else of a run repeats exactly."""
+
+
+class MetricsLog:
+    """Appends reports to `metrics.jsonl`, one durable line each."""
+
+    def __init__(self, path: str | os.PathLike[str], *, keep_bytes: int = 0) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self.path, "a+b")  # noqa: SIM115
+        self._file.truncate(keep_bytes)
+        self._file.seek(0, os.SEEK_END)
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        row = {"step": step, **{name: _plain(value) for name, value in metrics.items()}}
+        self._file.write((json.dumps(row, allow_nan=False) + "\n").encode())
+        self._file.flush()
+
+    def sync(self) -> int:
+        """Makes all lines durable; returns the size a checkpoint should remember."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_metrics(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Yields the reports of a run; a line cut short by a crash ends the reading."""
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            if not line.endswith("\n"):
+                return
+            yield json.loads(line)
+
+
+def _plain(value: float) -> float | int | None:
+    """Turns NumPy scalars into JSON numbers and what is not finite into null."""
+    number = value.item() if hasattr(value, "item") else value
+    return number if isinstance(number, int) or math.isfinite(number) else None
+
+
+class EventLog:
+    """Mirrors reports to TensorBoard, and to Weights & Biases when asked."""
+
+    def __init__(
+        self, folder: Path, *, purge_step: int | None = None, wandb_project: str | None = None
+    ) -> None:
+        writer = _require("torch.utils.tensorboard", "agent").SummaryWriter
+        self._writer = writer(str(folder), purge_step=purge_step)
+        self._run: Any = None
+        if wandb_project:
+            self._run = _require("wandb", "wandb").init(
+                project=wandb_project, name=folder.name, dir=str(folder)
+            )
+
+    def write(self, step: int, metrics: Mapping[str, float]) -> None:
+        finite = {name: value for name, value in metrics.items() if _plain(value) is not None}
+        for name, value in finite.items():
+            self._writer.add_scalar(name, value, step)
+        if self._run is not None:
+            self._run.log(finite, step=step)
+
+    def close(self) -> None:
+        self._writer.close()
+        if self._run is not None:
+            self._run.finish()
+
+
+def _require(module: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{module} is needed here; pip install 'softcount[{extra}]'") from error
+
+
+class Means:
+    """Averages of named numbers between two reports.
+
+    >>> means = Means()
+    >>> means.add({"loss": 1.0}); means.add({"loss": 3.0, "norm": 5.0})
+    >>> means.take()
+    {'loss': 2.0, 'norm': 5.0}
+    >>> means.take()
+    {}
+    """
+
+    def __init__(self) -> None:
+        self.sums: dict[str, list[float]] = {}
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            entry = self.sums.setdefault(name, [0.0, 0])
+            entry[0] += float(value)
+            entry[1] += 1
+
+    def take(self) -> dict[str, float]:
+        """Returns the averages and starts anew."""
+        means = {name: total / num for name, (total, num) in self.sums.items()}
+        self.sums = {}
+        return means
+
+    def state_dict(self) -> State:
+        return {"names": list(self.sums), "sums": [list(entry) for entry in self.sums.values()]}
+
+    def load_state_dict(self, state: State) -> None:
+        self.sums = {name: list(entry) for name, entry in zip(state["names"], state["sums"], strict=True)}

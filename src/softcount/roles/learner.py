@@ -1,0 +1,89 @@
+"""The learner: policy and representation learn from one batch, each with its own optimiser.
+
+Publishes parameters for the inference worker and priorities for the replay, the only two
+messages that flow backwards. A bonus whose reward needs a sequence (BYOL-Explore) is
+paid here, on the batch; all others arrive paid.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from softcount.agents.meme.agent import Meme
+from softcount.replay.priorities import importance_weights
+from softcount.replay.sequences import Sample
+from softcount.representations.trainer import RepresentationTrainer
+from softcount.roles.inference import Parameters
+from softcount.types import Array, Bonus, Features, Sequence, State, map_arrays
+
+
+class Update(NamedTuple):
+    """What one batch taught."""
+
+    ids: Array
+    priorities: Array
+    metrics: dict[str, float]
+
+
+class Learner:
+    """Updates the agent and the representation on batches of traces."""
+
+    def __init__(
+        self,
+        agent: Meme,
+        trainer: RepresentationTrainer | None,
+        *,
+        bonus: Bonus | None = None,
+        importance_exponent: float = 0.0,
+    ) -> None:
+        self.agent, self.trainer, self.bonus = agent, trainer, bonus
+        self.importance_exponent = importance_exponent
+
+    def __call__(self, sample: Sample, num_traces: int, intrinsic_targets: Array | None = None) -> Update:
+        """Learns from a batch; `intrinsic_targets` [T+1, B] replace the stored rewards in targets."""
+        sequence: Sequence = map_arrays(torch.as_tensor, sample.sequence)
+        metrics: dict[str, float] = {}
+        if self.trainer is not None:
+            metrics |= {f"representation/{name}": x for name, x in self.trainer.update(sequence).items()}
+        if self.bonus is not None and self.bonus.made_where == "learning":
+            intrinsic_targets = self._pay_sequence(sequence)
+        weights = importance_weights(sample.probabilities, num_traces, self.importance_exponent)
+        priorities, losses = self.agent.update(sequence, weights, intrinsic_targets)
+        return Update(sample.ids, priorities, metrics | {f"losses/{name}": x for name, x in losses.items()})
+
+    def parameters(self) -> Parameters:
+        """Returns what should act from now on."""
+        representation = None if self.trainer is None else dict(self.trainer.acting_state())
+        return Parameters(self.agent.parameters(), representation)
+
+    def _pay_sequence(self, sequence: Sequence) -> Array:
+        """Pays every row of the batch for the surprise of arriving there."""
+        assert self.trainer is not None
+        assert self.bonus is not None
+        with torch.no_grad():
+            surprise = self.trainer.representation.surprise(sequence).numpy()  # type: ignore[operator]
+        is_first = np.asarray(sequence.steps.is_first)
+        env_ids = np.broadcast_to(np.arange(surprise.shape[1]), surprise.shape).ravel()
+        paid = self.bonus.observe(Features(surprise=surprise.ravel()), env_ids, is_first.ravel())
+        return paid.reshape(surprise.shape)
+
+    def state_dict(self) -> State:
+        return {
+            "agent": self.agent.state_dict(),
+            "trainer": None if self.trainer is None else self.trainer.state_dict(),
+            "bonus": self.bonus.state_dict() if self.bonus is not None and self._owns_bonus else None,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.agent.load_state_dict(state["agent"])
+        if self.trainer is not None:
+            self.trainer.load_state_dict(state["trainer"])
+        if self._owns_bonus and self.bonus is not None:
+            self.bonus.load_state_dict(state["bonus"])
+
+    @property
+    def _owns_bonus(self) -> bool:
+        return self.bonus is not None and self.bonus.made_where == "learning"

@@ -1,0 +1,91 @@
+"""The memory server: one bonus, shared by every actor, that turns features into rewards.
+
+It decides what happens to the last observation of an episode: it is always scored and
+absorbed like any other in the paper's presets; in a world where dying shows something
+new each time, paying for deaths hurts, so a preset may withhold the pay or the
+observation altogether.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from softcount.bonuses.episodic import Episodic
+from softcount.bonuses.ngu import Ngu
+from softcount.bonuses.place_count import PlaceCount
+from softcount.types import Array, Bonus, Features, State
+
+TerminalObservations = Literal["paid", "unpaid", "skipped"]
+
+
+class MemoryServer:
+    """Answers features with intrinsic rewards. Without a bonus every reward is 0."""
+
+    def __init__(self, bonus: Bonus | None, terminal_observations: TerminalObservations = "paid") -> None:
+        self.bonus = bonus
+        self.terminal_observations = terminal_observations
+
+    def __call__(
+        self, features: Features, env_ids: Array, is_first: Array, is_terminal: Array, place: Array | None
+    ) -> Array:
+        """Scores and absorbs what arrived; returns r^i for the arrival, float32 [B]."""
+        rewards = np.zeros(len(env_ids), np.float32)
+        if self.bonus is None or self.bonus.made_where == "learning":
+            return rewards
+        rows = (
+            np.flatnonzero(~is_terminal)
+            if self.terminal_observations == "skipped"
+            else np.arange(len(env_ids))
+        )
+        if len(rows) == 0:
+            return rewards
+        if isinstance(self.bonus, PlaceCount):
+            if place is None:
+                raise ValueError("true counts need an environment that knows its places; this one has none")
+            rewards[rows] = self.bonus.observe_places(place[rows], env_ids[rows], is_first[rows])
+        else:
+            rewards[rows] = self.bonus.observe(_take(features, rows), env_ids[rows], is_first[rows])
+        if self.terminal_observations == "unpaid":
+            rewards[is_terminal] = 0.0
+        return rewards
+
+    def scorer(self) -> Callable[[Features, Array, Array, Array | None], Array]:
+        """Returns `(features, env_ids, is_first, place) -> rewards` for an evaluator: nothing shared changes.
+
+        Shared memories are asked what they would pay. Episodic ones know only the episodes of
+        their own environments, so the evaluator plays its episodes on a copy.
+        """
+        bonus = self.bonus
+        if bonus is None or bonus.made_where == "learning":
+            return lambda features, env_ids, is_first, place: np.zeros(len(env_ids), np.float32)
+        if isinstance(bonus, Episodic | Ngu):
+            twin = copy.deepcopy(bonus)
+            return lambda features, env_ids, is_first, place: twin.observe(features, env_ids, is_first)
+
+        def score(features: Features, env_ids: Array, is_first: Array, place: Array | None) -> Array:
+            if isinstance(bonus, PlaceCount):
+                assert place is not None
+                rewards = bonus.score_places(place)
+            else:
+                rewards = bonus.score(features)
+            return np.where(is_first, 0.0, rewards).astype(np.float32)
+
+        return score
+
+    def metrics(self) -> dict[str, float]:
+        return {} if self.bonus is None else self.bonus.metrics()
+
+    def state_dict(self) -> State:
+        return {} if self.bonus is None else self.bonus.state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        if self.bonus is not None:
+            self.bonus.load_state_dict(state)
+
+
+def _take(features: Features, rows: Array) -> Features:
+    return Features(*(None if part is None else part[rows] for part in features))
