@@ -1,5 +1,15 @@
 """Observations to features: what the bonuses see (§3.2 of the paper).
 
-`make.make_representation` builds any of them by name; `trainer.RepresentationTrainer`
-trains it. What each one is and when to use which: `docs/representations.md`.
+`make_representation` builds any of them by name, `RepresentationTrainer` trains it. What
+each one is and when to use which: `docs/representations.md`.
 """
+
+from softcount.representations.action_prediction import ActionPrediction, ActionPredictionConfig
+from softcount.representations.byol import Byol, ByolConfig
+from softcount.representations.casm import Casm, CasmConfig
+from softcount.representations.compose import Both, Frozen, Function, Random
+from softcount.representations.embedding import EmbeddingConfig
+from softcount.representations.features import Representation, TensorFeatures
+from softcount.representations.make import KINDS, RepresentationConfig, make_representation
+from softcount.representations.rnd import EmbeddingRndConfig, RandomDistillation, RndConfig
+from softcount.representations.trainer import RepresentationTrainer, TrainerConfig

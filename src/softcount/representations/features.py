@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from softcount.types import Sequence, Step, map_arrays
+from softcount.tensors import to_tensors
+from softcount.types import Sequence, Step
 
 Metrics: TypeAlias = dict[str, Tensor]
 
@@ -81,4 +82,4 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
 
 def as_tensors(tree: Any, device: torch.device | str = "cpu") -> Any:
     """A tree of arrays or tensors as tensors on a device."""
-    return map_arrays(lambda x: torch.as_tensor(x, device=device), tree)
+    return to_tensors(tree, device)

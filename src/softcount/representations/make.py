@@ -40,28 +40,22 @@ class RepresentationConfig:
     """Distillation from pixels."""
     rnd_on_embedding: EmbeddingRndConfig = field(default_factory=EmbeddingRndConfig)
     """Distillation from embeddings."""
-    trainer: TrainerConfig = field(default_factory=TrainerConfig)
-    """Optimiser, schedule, acting copy."""
 
 
-ATARI = RepresentationConfig(
-    embedding=EmbeddingConfig(torso="nfnet"),
-    trainer=TrainerConfig(learning_rate=6e-4, weight_decay=0.05),
-)
+ATARI = RepresentationConfig(embedding=EmbeddingConfig(torso="nfnet"))
+ATARI_TRAINER = TrainerConfig(learning_rate=6e-4, weight_decay=0.05)
 """The embedding rows of the paper's Atari table. Decision 40: the encoder is the agent's torso."""
 
-DM_HARD_8 = RepresentationConfig(
-    embedding=EmbeddingConfig(torso="nfnet-dm-hard-8"),
-    trainer=TrainerConfig(learning_rate=3e-4, weight_decay=0.1),
-)
-"""The embedding rows of the paper's DM-HARD-8 table, and its CASM table (the defaults of `CasmConfig`)."""
+DM_HARD_8 = RepresentationConfig(embedding=EmbeddingConfig(torso="nfnet-dm-hard-8"))
+DM_HARD_8_TRAINER = TrainerConfig(learning_rate=3e-4, weight_decay=0.1)
+"""The embedding rows of the paper's DM-HARD-8 table; its CASM table is the default of `CasmConfig`."""
 
 GRID = RepresentationConfig(
     embedding=EmbeddingConfig(torso="grid", dim=16, layer_norm=True),
     rnd=RndConfig(torso="grid", outputs=128, hidden_sizes=(128,)),
     byol=ByolConfig(state_size=128, hidden_sizes=(128,)),
-    trainer=TrainerConfig(weight_decay=0.0, schedule="saturating", acting="slow"),
 )
+GRID_TRAINER = TrainerConfig(weight_decay=0.0, schedule="saturating", acting="slow")
 """Small grids on a laptop; what mattered there is in `docs/representations.md`."""
 
 

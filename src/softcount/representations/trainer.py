@@ -14,13 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from softcount.representations.features import Representation, as_tensors
 from softcount.stats import MovingAverage
-from softcount.types import Sequence, State, map_arrays
+from softcount.tensors import load_module, load_optimiser, module_state, optimiser_state, to_arrays
+from softcount.types import Sequence, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,9 +144,9 @@ class RepresentationTrainer:
     def state_dict(self) -> State:
         """Everything needed to continue identically, as plain arrays."""
         return {
-            "module": _to_arrays(self.module.state_dict()),
-            "optimiser": None if self.optimiser is None else _to_arrays(self.optimiser.state_dict()["state"]),
-            "slow": _to_arrays(self.slow),
+            "module": module_state(self.module, copy=True),
+            "optimiser": None if self.optimiser is None else optimiser_state(self.optimiser),
+            "slow": to_arrays(self.slow, copy=True),
             "accuracy": self.accuracy.state_dict(),
             "num_calls": self.num_calls,
             "num_updates": self.num_updates,
@@ -154,13 +154,11 @@ class RepresentationTrainer:
 
     def load_state_dict(self, state: State) -> None:
         """Takes a state back, from `state_dict` or from a file of `softcount.store`."""
-        device = next(self.module.parameters(), torch.empty(0)).device
-        self.module.load_state_dict(as_tensors(state["module"], device))
+        load_module(self.module, state["module"])
         if self.optimiser is not None:
-            moments = {int(i): map_arrays(torch.tensor, entry) for i, entry in state["optimiser"].items()}
-            groups = self.optimiser.state_dict()["param_groups"]
-            self.optimiser.load_state_dict({"state": moments, "param_groups": groups})
-        self.slow = {name: torch.tensor(value, device=device) for name, value in state["slow"].items()}
+            load_optimiser(self.optimiser, state["optimiser"])
+        for name, value in self.slow.items():
+            value.copy_(torch.as_tensor(state["slow"][name]))
         self.accuracy.load_state_dict(state["accuracy"])
         self.num_calls, self.num_updates = int(state["num_calls"]), int(state["num_updates"])
 
@@ -189,10 +187,3 @@ def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, A
 
 def _adamw(groups: list[dict[str, Any]], config: TrainerConfig) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, eps=config.epsilon)
-
-
-def _to_arrays(tree: Any) -> Any:
-    """A copy of nested dicts of tensors as nested dicts of arrays with string keys."""
-    if isinstance(tree, dict):
-        return {str(key): _to_arrays(value) for key, value in tree.items()}
-    return np.array(tree.detach().cpu().numpy()) if isinstance(tree, Tensor) else tree
