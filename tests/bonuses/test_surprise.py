@@ -50,5 +50,5 @@ def test_a_surprise_that_is_not_a_number_is_refused_and_changes_nothing():
 
 
 def test_a_missing_surprise_is_explained():
-    with pytest.raises(ValueError, match="use a representation that is surprised"):
+    with pytest.raises(ValueError, match="which is None; expected one, as RND gives it"):
         Surprise().observe(Features(embedding=np.ones((1, 2))), np.zeros(1, int), np.zeros(1, bool))

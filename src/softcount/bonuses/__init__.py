@@ -1,5 +1,7 @@
 """Bonuses: features to intrinsic rewards. NumPy only; the extrinsic reward never enters."""
 
+from softcount.bonuses.episodic import Episodic, EpisodicBonusConfig
+from softcount.bonuses.ngu import Ngu, NguConfig
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import ATARI, DM_HARD_8, Recode, RecodeBonusConfig
@@ -11,6 +13,10 @@ __all__ = [
     "DM_HARD_8",
     "RND",
     "RND_ON_AP",
+    "Episodic",
+    "EpisodicBonusConfig",
+    "Ngu",
+    "NguConfig",
     "NormaliserConfig",
     "PlaceCount",
     "Recode",

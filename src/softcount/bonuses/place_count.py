@@ -22,7 +22,7 @@ class PlaceCount:
 
     >>> bonus = PlaceCount()
     >>> places, is_first = np.array([7, 7, -1, 7]), np.array([True, False, False, False])
-    >>> bonus.observe_places(places, np.arange(4), is_first).round(3).tolist()
+    >>> [round(float(r), 3) for r in bonus.observe_places(places, np.arange(4), is_first)]
     [0.0, 0.707, 0.0, 0.577]
     """
 
