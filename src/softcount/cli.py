@@ -69,8 +69,9 @@ def train(arguments: list[str]) -> int:
         default = replace(default, env_options={})
     default = replace(default, env_options=default.env_options | dict(map(_parse_option, known.env_options)))
     description = (
-        "Trains an agent named as in the paper. First of all: --preset laptop|atari|dm-hard-8 chooses the values "
-        "below, --env-options size=11 layout=0 sets options of the environment, --run FOLDER says where to write."
+        "Trains an agent named as in the paper. First of all: --preset laptop|atari|dm-hard-8 chooses the "
+        "values below, --env-options size=11 layout=0 sets options of the environment, --run FOLDER says "
+        "where to write."
     )
     config = tyro.cli(
         RunConfig, args=rest, default=default, prog="softcount train NAME", description=description

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from softcount.agents.meme.bandit import best_arm
 from softcount.bonuses.recode import Recode
-from softcount.envs.coverage import draw_heat_map
+from softcount.envs.coverage import Mapped, draw_heat_map
 from softcount.envs.disco_maze import PALETTE
 from softcount.launch import checkpoint
 from softcount.launch.build import build_evaluator, seeds_of
@@ -55,7 +55,7 @@ def inspect_run(folder: Path, pictures: Path) -> str:
         known = f" of {loop.coverage.num_places}" if loop.coverage.num_places else ""
         lines.append(f"  places visited  {loop.coverage.num_visited}{known}")
         if hasattr(env, "cell_of"):
-            draw_heat_map(pictures / "coverage.png", loop.coverage, env, title=folder.name)
+            draw_heat_map(pictures / "coverage.png", loop.coverage, cast(Mapped, env), title=folder.name)
             lines.append(f"  picture         {pictures / 'coverage.png'}")
     bonus = loop.roles.memory.bonus
     if isinstance(bonus, Recode):
@@ -89,5 +89,5 @@ def _as_image(frame: Any) -> Array:
     if frame.ndim not in (2, 3) or frame.dtype != np.uint8:
         raise ValueError(f"observations of shape {frame.shape} and dtype {frame.dtype} cannot be drawn")
     if frame.ndim == 2 and frame.max() < len(PALETTE):
-        return PALETTE[frame]
-    return frame[..., 0] if frame.ndim == 3 and frame.shape[-1] == 1 else frame
+        return np.asarray(PALETTE[frame])
+    return np.asarray(frame[..., 0] if frame.ndim == 3 and frame.shape[-1] == 1 else frame)

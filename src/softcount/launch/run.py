@@ -63,7 +63,7 @@ class Run:
 
     @classmethod
     def resume(cls, folder: Path, **new_values: object) -> Run:
-        """Continues a run from its last checkpoint; `new_values` may set what does not make it another run."""
+        """Continues a run from its last checkpoint; `new_values` may set what leaves it the same run."""
         old = read_config(folder)
         config = replace(old, **new_values)  # type: ignore[arg-type]
         saved = checkpoint.read(folder / CHECKPOINTS)

@@ -1,0 +1,61 @@
+"""Configurations: written down and read back exactly, errors that name the field."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from softcount.config import RunConfig, changes, from_json, structure, to_json
+from softcount.memory import RecodeConfig
+from softcount.presets import PRESETS
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_survives_json(name):
+    assert from_json(to_json(PRESETS[name])) == PRESETS[name]
+
+
+def edited(change):
+    content = json.loads(to_json(RunConfig()))
+    change(content)
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(stepz=3), r"config.stepz is not a field of RunConfig"),
+        (lambda c: c["memory"].pop("size"), r"config.memory.size is missing"),
+        (lambda c: c["memory"].update(size="big"), r"config.memory.size is 'big'; expected int"),
+        (lambda c: c["memory"].update(size=True), r"config.memory.size is True; expected int"),
+        (lambda c: c["memory"].update(removal="best"), r"config.memory.removal is 'best'"),
+        (lambda c: c["memory"].update(size=0), r"RecodeConfig.size is 0"),
+        (lambda c: c.update(terminal_observations="eaten"), r"config.terminal_observations is 'eaten'"),
+        (
+            lambda c: c.update(evaluation_episodes=1000),
+            r"evaluation_episodes is 1000; expected 1 to num_envs",
+        ),
+        (lambda c: c["meme"].update(adam_betas=[0.9]), r"config.meme.adam_betas"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        from_json(edited(change))
+
+
+def test_what_is_not_json_is_an_error():
+    with pytest.raises(ValueError, match="not JSON"):
+        from_json("{")
+
+
+def test_changes_name_the_fields_that_differ():
+    before = RunConfig()
+    after = replace(before, seed=4, memory=RecodeConfig(size=77))
+    assert changes(before, after) == ["memory.size: 50000 -> 77", "seed: 0 -> 4"]
+    assert changes(before, before) == []
+
+
+def test_whole_numbers_stand_for_floats_but_not_the_other_way():
+    assert structure(float, 3) == 3.0
+    with pytest.raises(ValueError, match="expected int"):
+        structure(int, 3.5)

@@ -1,0 +1,57 @@
+"""Reports: durable lines that a resumed run continues without a seam."""
+
+import json
+
+import numpy as np
+
+from softcount.records import EventLog, Means, MetricsLog, read_metrics
+
+
+def test_reports_come_back_as_written_and_what_is_not_finite_is_null(tmp_path):
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.write(5, {"a": 1.5, "b": np.float32(2.0), "c": float("nan"), "d": np.int64(3)})
+    log.close()
+    assert list(read_metrics(tmp_path / "metrics.jsonl")) == [
+        {"step": 5, "a": 1.5, "b": 2.0, "c": None, "d": 3}
+    ]
+
+
+def test_a_resumed_log_forgets_what_came_after_the_checkpoint(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    log = MetricsLog(path)
+    log.write(1, {"x": 1.0})
+    kept = log.sync()
+    log.write(2, {"x": 2.0})
+    log.close()
+    log = MetricsLog(path, keep_bytes=kept)
+    log.write(2, {"x": 20.0})
+    log.close()
+    assert [row["x"] for row in read_metrics(path)] == [1.0, 20.0]
+
+
+def test_a_line_cut_short_ends_the_reading(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(json.dumps({"step": 1}) + "\n" + '{"step": 2')
+    assert list(read_metrics(path)) == [{"step": 1}]
+
+
+def test_means_average_each_name_over_its_own_reports_and_survive_a_checkpoint():
+    means = Means()
+    means.add({"a": 1.0, "b": 10.0})
+    means.add({"a": 2.0})
+    twin = Means()
+    twin.load_state_dict(json.loads(json.dumps(means.state_dict())))
+    means.add({"a": 6.0})
+    twin.add({"a": 6.0})
+    assert means.take() == twin.take() == {"a": 3.0, "b": 10.0}
+
+
+def test_tensorboard_gets_the_same_numbers(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = EventLog(tmp_path)
+    log.write(3, {"charts/x": 1.25, "charts/bad": float("inf")})
+    log.close()
+    events = EventAccumulator(str(tmp_path)).Reload()
+    assert [(e.step, e.value) for e in events.Scalars("charts/x")] == [(3, 1.25)]
+    assert events.Tags()["scalars"] == ["charts/x"]
