@@ -90,15 +90,14 @@ def build(config: RunConfig) -> Roles:
         feature_state=inference.initial_feature_state(config.num_envs),
         seed=seeds.actor,
     )
+    replay = SequenceReplay(
+        config.replay, config.num_envs, env.observation_spec, state=inference.initial_state(1)
+    )
     return Roles(
         actor=actor,
         inference=inference,
         memory=MemoryServer(bonus, config.terminal_observations),
-        replay=ReplayServer(
-            SequenceReplay(config.replay, config.num_envs, env.observation_spec),
-            config.batch_size,
-            seeds.replay,
-        ),
+        replay=ReplayServer(replay, config.batch_size, seeds.replay),
         learner=Learner(agent, trainer, bonus=bonus, importance_exponent=config.importance_exponent),
     )
 
