@@ -22,18 +22,6 @@ import numpy as np
 from softcount.envs.atari_places import PLACES
 from softcount.types import Array, State
 
-EIGHT_GAMES = (
-    "gravitar",
-    "hero",
-    "montezuma_revenge",
-    "pitfall",
-    "private_eye",
-    "qbert",
-    "solaris",
-    "venture",
-)
-"""The paper's eight hard-exploration games (Decision 24)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class AtariConfig:

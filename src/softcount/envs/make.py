@@ -1,17 +1,90 @@
 """One name, one vector environment: `make("disco-maze", num_envs=64, seed=0, size=11)`.
 
-Options are the fields of the family's config (`DiscoMazeConfig`, ...); an unknown name
-or option gives an error that suggests the nearest known one.
+    disco-maze                                        DiscoMazeConfig
+    atari/montezuma_revenge, atari/pitfall, …         AtariConfig
+    minigrid/MultiRoom-N4-S5-v1, …                    MiniGridConfig
+    vizdoom/my-way-home[-sparse | -very-sparse]       MyWayHomeConfig
+    dm-hard-8/baseball, …                             DmHard8Config
+
+Options are the fields of the family's config. `noisy-` before a name with images adds a
+panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`. `listing()` says what
+is there and what to install for the rest; an unknown name or option suggests the nearest.
 """
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.types import VectorEnv
+
+if TYPE_CHECKING:
+    import gymnasium
+
+NOISY = "noisy-"
+Config = TypeVar("Config")
+EIGHT_GAMES = (
+    "gravitar",
+    "hero",
+    "montezuma_revenge",
+    "pitfall",
+    "private_eye",
+    "qbert",
+    "solaris",
+    "venture",
+)
+"""The paper's eight hard-exploration games (Decision 24); every other game works too."""
+EIGHT_TASKS = (
+    "baseball",
+    "drawbridge",
+    "navigate_cubes",
+    "push_blocks",
+    "remember_sensor",
+    "throw_across",
+    "wall_sensor",
+    "wall_sensor_stack",
+)
+"""DM-HARD-8."""
+GRID_TASKS = (
+    "MultiRoom-N2-S4-v0",
+    "MultiRoom-N4-S5-v1",
+    "MultiRoom-N6-v0",
+    "KeyCorridorS3R3-v0",
+    "KeyCorridorS6R3-v0",
+    "ObstructedMaze-2Dlh-v0",
+    "ObstructedMaze-Full-v1",
+)
+"""MiniGrid's exploration tasks; every other task works too."""
+
+
+class Listing(NamedTuple):
+    """One name that `make` knows."""
+
+    name: str
+    about: str
+    is_installed: bool
+    install: str  # the command that makes it available
+
+
+@dataclass(frozen=True)
+class Family:
+    """Environments that share a prefix, a package and a config."""
+
+    about: str
+    extra: str
+    packages: tuple[str, ...]
+    names: tuple[str, ...]  # what stands after the slash and is worth listing
+    build: Callable[..., gymnasium.Env[Any, Any]]  # (rest of the name, index of the copy, options)
+    all_names: Callable[[], list[str]] | None = None  # every name that works, where there are more
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether all packages can be imported."""
+        return all(find_spec(package) is not None for package in self.packages)
 
 
 def make(name: str, num_envs: int = 1, seed: int = 0, **options: Any) -> VectorEnv:
@@ -19,20 +92,174 @@ def make(name: str, num_envs: int = 1, seed: int = 0, **options: Any) -> VectorE
 
     >>> make("disco-maze", num_envs=3, size=7).reset().observation.shape
     (3, 7, 7, 3)
+    >>> make("disco-maize")
+    Traceback (most recent call last):
+    ValueError: no environment is called 'disco-maize'; did you mean 'disco-maze'?
     """
-    if name != "disco-maze":
-        raise ValueError(f"no environment is called {name!r}")
-    return DiscoMaze(_configure(DiscoMazeConfig, options), num_envs=num_envs, seed=seed)
+    if num_envs < 1:
+        raise ValueError(f"num_envs is {num_envs}; expected at least 1")
+    if name.startswith(NOISY):
+        from softcount.envs.noise import NoisyVector
+
+        return NoisyVector(make(name.removeprefix(NOISY), num_envs, seed, **options), seed=seed)
+    if name == "disco-maze":
+        return DiscoMaze(configure(DiscoMazeConfig, options), num_envs=num_envs, seed=seed)
+    family, rest = _find(name)
+    from softcount.envs.vector import GymnasiumVector
+
+    envs: list[gymnasium.Env[Any, Any]] = []
+    try:
+        for i in range(num_envs):
+            envs.append(family.build(rest, i, options))
+        return GymnasiumVector(envs, seed=seed)
+    except BaseException:
+        for env in envs:
+            env.close()
+        raise
 
 
-def _configure(config: Any, options: dict[str, Any]) -> Any:
-    """Makes a config from options, and says which option was meant where one is unknown."""
-    known = [field.name for field in fields(config)]
+def make_env(name: str, **options: Any) -> gymnasium.Env[Any, Any]:
+    """Builds one environment as Gymnasium knows it, with `info["place"]` where there is ground truth.
+
+    >>> make_env("disco-maze", size=7).reset(seed=0)[0].shape
+    (7, 7, 3)
+    """
+    if name.startswith(NOISY):
+        from softcount.envs.noise_gym import NoisePanel
+
+        return NoisePanel(make_env(name.removeprefix(NOISY), **options))
+    if name == "disco-maze":
+        from softcount.envs.disco_maze_gym import DiscoMazeEnv
+
+        return DiscoMazeEnv(configure(DiscoMazeConfig, options))
+    family, rest = _find(name)
+    return family.build(rest, 0, options)
+
+
+def listing() -> list[Listing]:
+    """Lists the names of the literature, each with the command that installs what it needs."""
+    rows = [Listing("disco-maze", "the paper's maze, in NumPy", True, "pip install softcount")]
+    for prefix, family in FAMILIES.items():
+        install = f"pip install softcount[{family.extra}]"
+        rows += [
+            Listing(f"{prefix}/{name}", family.about, family.is_installed, install) for name in family.names
+        ]
+    noisy = {"disco-maze", "atari/montezuma_revenge"}
+    rows += [row._replace(name=NOISY + row.name, about="with noise") for row in rows if row.name in noisy]
+    return rows
+
+
+def configure(config: type[Config], options: dict[str, Any]) -> Config:
+    """Makes a config from options, and says which option was meant where one is unknown.
+
+    >>> configure(DiscoMazeConfig, {"letal": False})
+    Traceback (most recent call last):
+    ValueError: DiscoMazeConfig has no option 'letal'; did you mean 'lethal'?
+    """
+    known = [field.name for field in fields(config)]  # type: ignore[arg-type]
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(
-                f"{config.__name__} has no option {option!r}{hint} (options: {', '.join(known)})"
-            )
+            hint = _nearest(option, known) or f" (options: {', '.join(known)})"
+            raise ValueError(f"{config.__name__} has no option {option!r}{hint}")
     return config(**options)
+
+
+def _find(name: str) -> tuple[Family, str]:
+    prefix, _, rest = name.partition("/")
+    family = FAMILIES.get(prefix)
+    if family is not None and not rest:
+        raise ValueError(f"{name!r} is a family; expected a name such as '{prefix}/{family.names[0]}'")
+    if family is None:
+        raise ValueError(f"no environment is called {name!r}{_nearest(name, _known_names())}")
+    if not family.is_installed:
+        raise ImportError(f"{name} needs {', '.join(family.packages)}: pip install softcount[{family.extra}]")
+    every = family.all_names() if family.all_names else family.names
+    if rest not in every:
+        hint = _nearest(name, [f"{prefix}/{known}" for known in every])
+        raise ValueError(f"no environment is called {name!r}{hint}")
+    return family, rest
+
+
+def _known_names() -> list[str]:
+    names = [row.name for row in listing()]
+    for prefix, family in FAMILIES.items():
+        if family.all_names and family.is_installed:
+            names += [f"{prefix}/{rest}" for rest in family.all_names()]
+    return names
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1, cutoff=0.4)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _atari(game: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    from softcount.envs.atari import Atari, AtariConfig
+
+    return Atari(configure(AtariConfig, {**options, "game": game}))
+
+
+def _all_games() -> list[str]:
+    from softcount.envs.atari import games
+
+    return games()
+
+
+def _minigrid(task: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    from softcount.envs.minigrid import MiniGridConfig, make_minigrid
+
+    return make_minigrid(configure(MiniGridConfig, {**options, "task": task}))
+
+
+def _all_tasks() -> list[str]:
+    from softcount.envs.minigrid import tasks
+
+    return tasks()
+
+
+def _vizdoom(rest: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    from softcount.envs.vizdoom import MyWayHomeConfig, make_my_way_home
+
+    start = rest.removeprefix("my-way-home").lstrip("-") or "dense"
+    return make_my_way_home(configure(MyWayHomeConfig, {**options, "start": start}))
+
+
+def _dm_hard_8(level: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    from softcount.envs.dm_hard_8 import DmHard8, DmHard8Config
+
+    config = configure(DmHard8Config, {**options, "level": level})
+    return DmHard8(configure(DmHard8Config, {**options, "level": level, "port": config.port + copy}))
+
+
+FAMILIES = {
+    "atari": Family(
+        "Atari 2600, the paper's protocol",
+        "atari",
+        ("gymnasium", "ale_py", "cv2"),
+        EIGHT_GAMES,
+        _atari,
+        _all_games,
+    ),
+    "minigrid": Family(
+        "MiniGrid",
+        "minigrid",
+        ("gymnasium", "minigrid"),
+        GRID_TASKS,
+        _minigrid,
+        _all_tasks,
+    ),
+    "vizdoom": Family(
+        "first-person search in nine rooms",
+        "vizdoom",
+        ("gymnasium", "vizdoom"),
+        ("my-way-home", "my-way-home-sparse", "my-way-home-very-sparse"),
+        _vizdoom,
+    ),
+    "dm-hard-8": Family(
+        "needs a running server",
+        "dm-hard-8",
+        ("gymnasium", "dm_env", "dm_env_rpc"),
+        EIGHT_TASKS,
+        _dm_hard_8,
+    ),
+}

@@ -3,7 +3,8 @@
 Observed is MiniGrid's own 7 × 7 × 3 egocentric symbol grid (`view="grid"`), the whole
 grid as symbols (`"full"`), or the egocentric view as pixels (`"rgb"`). The mission text is
 left out: in these tasks it says nothing that the image does not show. A place is the cell
-of the grid; mazes are new in every episode.
+of the grid; mazes are new in every episode. MiniGrid's `MultiRoom-N4-S5-v0` has six rooms,
+whatever its name says; `-v1` has four.
 """
 
 from __future__ import annotations
@@ -15,24 +16,6 @@ from typing import Any, Literal
 import gymnasium
 
 from softcount.envs.replayed import Replayed
-
-TASKS = (
-    "MultiRoom-N2-S4-v0",
-    "MultiRoom-N4-S5-v1",
-    "MultiRoom-N6-v0",
-    "KeyCorridorS3R1-v0",
-    "KeyCorridorS3R3-v0",
-    "KeyCorridorS4R3-v0",
-    "KeyCorridorS6R3-v0",
-    "ObstructedMaze-1Dlhb-v0",
-    "ObstructedMaze-2Dlh-v0",
-    "ObstructedMaze-2Dlhb-v1",
-    "ObstructedMaze-Full-v1",
-)
-"""The tasks of the exploration literature; every other MiniGrid task works too.
-
-MiniGrid's `MultiRoom-N4-S5-v0` has six rooms, whatever its name says; `-v1` has four.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,15 +4,14 @@ The observation grows to twice its height; the lower half is drawn uniformly fro
 anew at every step: 210 × 160 × 1 becomes 420 × 160 × 1. Whoever takes prediction error
 for novelty is drawn to it for ever; whoever represents what it controls is not.
 
-`NoisyVector` works on any vector environment with image observations, `NoisePanel` on
-any Gymnasium one.
+`NoisyVector` works on any vector environment with image observations and needs NumPy
+only; `noise_gym.NoisePanel` does the same to any Gymnasium environment.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from softcount.types import Array, ArraySpec, ObservationSpec, State, TimeStep, VectorEnv
@@ -44,7 +43,7 @@ class NoisyVector:
         self.observation_spec: ObservationSpec = ArraySpec((2 * spec.shape[0], *spec.shape[1:]), spec.dtype)
         self.action_spec = env.action_spec
         self.num_places = env.num_places
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng([seed, 1])
 
     def __getattr__(self, name: str) -> Any:
         """Passes ground truth such as `cell_of` and `map_shape` through."""
@@ -77,45 +76,3 @@ class NoisyVector:
 
     def _with_noise(self, step: TimeStep) -> TimeStep:
         return step._replace(observation=add_panel(step.observation, self.rng, axis=1))
-
-
-class NoisePanel(gymnasium.Wrapper[Array, Any, Array, Any]):
-    """A Gymnasium environment whose images carry a panel of noise.
-
-    >>> from softcount.envs.disco_maze_gym import DiscoMazeConfig, DiscoMazeEnv
-    >>> NoisePanel(DiscoMazeEnv(DiscoMazeConfig(size=7))).reset(seed=0)[0].shape
-    (14, 7, 3)
-    """
-
-    def __init__(self, env: gymnasium.Env[Array, Any]) -> None:
-        super().__init__(env)
-        space = env.observation_space
-        if not isinstance(space, gymnasium.spaces.Box) or space.dtype != np.uint8 or len(space.shape) != 3:
-            raise ValueError(
-                f"observations are {space}; noise needs one uint8 image of height, width, channels"
-            )
-        self.observation_space = gymnasium.spaces.Box(
-            0, 255, (2 * space.shape[0], *space.shape[1:]), np.uint8
-        )
-        self.rng = np.random.default_rng()
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, dict[str, Any]]:
-        """Starts an episode; a seed starts the noise anew too, with a stream of its own."""
-        if seed is not None:
-            self.rng = np.random.default_rng([seed, 1])
-        observation, info = self.env.reset(seed=seed, options=options)
-        return add_panel(observation, self.rng, axis=0), info
-
-    def step(self, action: Any) -> tuple[Array, Any, bool, bool, dict[str, Any]]:
-        """Steps and draws fresh noise."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return add_panel(observation, self.rng, axis=0), reward, terminated, truncated, info
-
-    def get_state(self) -> State:
-        """Returns the environment's state and the noise generator's."""
-        return {"env": self.env.get_state(), "rng": self.rng.bit_generator.state}  # type: ignore[attr-defined]
-
-    def set_state(self, state: State) -> None:
-        """Continues exactly where `get_state` was called."""
-        self.env.set_state(state["env"])  # type: ignore[attr-defined]
-        self.rng.bit_generator.state = state["rng"]
