@@ -93,7 +93,7 @@ def test_bad_input_is_named_and_leaves_no_trace(memory, name, method):
         ("d2_step", 0.0, r"\(0, 1\]"),
         ("d2_step", float("nan"), r"\(0, 1\]"),
         ("reward_constant", 0.0, "above 0"),
-        ("kernel_epsilon", 0, "above 0"),
+        ("kernel_epsilon", 0, "at least 1e-30"),
         ("removal", "oldest", "'inverse_square', 'inverse' or 'smallest'"),
         ("removal", None, "'smallest'"),
         ("warmup_atoms", 0, "at least 1"),

@@ -1,5 +1,7 @@
 """The engines make the decisions of a slow transcription of Algorithm 1, and keep its invariants."""
 
+import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -79,33 +81,39 @@ CASES = {
 }  # fmt: skip
 
 
+@functools.cache
+def ask_oracle(stream, config, num_steps, seed):
+    """Runs the oracle over a stream: the stream, what happened to each row, the oracle, and five scores."""
+    embeddings = stream(np.random.default_rng([seed, 7]), num_steps, config.dim)
+    oracle = Recode(
+        **{f.name: getattr(config, f.name) for f in dataclasses.fields(config) if f.name != "dim"}
+    )
+    uniforms = np.random.default_rng(seed).random((num_steps, 2)).tolist()
+    happened = [oracle.observe(e, u, v) for e, (u, v) in zip(embeddings.tolist(), uniforms, strict=True)]
+    queries = stream(np.random.default_rng([seed, 8]), 5, config.dim)
+    return embeddings, happened, oracle, queries, [oracle.score(e) for e in queries.tolist()]
+
+
 def check_against_oracle(engine, stream, fields, num_steps, batch, seed):
     config = RecodeConfig(**(BASE | fields))
-    embeddings = stream(np.random.default_rng([seed, 7]), num_steps, config.dim)
+    embeddings, happened, oracle, queries, scores = ask_oracle(stream, config, num_steps, seed)
     memory = RecodeMemory(config, seed=seed, engine=engine)
-    settings_ = {name: getattr(config, name) for name in RecodeConfig.__dataclass_fields__ if name != "dim"}
-    oracle = Recode(**settings_)
-    uniforms = iter(np.random.default_rng(seed).random((num_steps, 2)).tolist())
-    num_inserted = 0
     for start in range(0, num_steps, batch):
-        rows = embeddings[start : start + batch]
-        rewards, observed = memory.observe(rows, details=True)
-        happened = [oracle.observe(e, *next(uniforms)) for e in rows.tolist()]
+        rows = happened[start : start + batch]
+        rewards, observed = memory.observe(embeddings[start : start + batch], details=True)
         for name in ("nearest", "is_far", "is_inserted", "slot", "merged_into"):
-            expected = [getattr(row, name) for row in happened]
+            expected = [getattr(row, name) for row in rows]
             assert getattr(observed, name).tolist() == expected, f"{name} in rows from {start}"
         for name in ("reward", "soft_count", "d2_nearest"):
-            expected = [getattr(row, name) for row in happened]
+            expected = [getattr(row, name) for row in rows]
             np.testing.assert_allclose(getattr(observed, name), expected, rtol=1e-9, err_msg=name)
         np.testing.assert_array_equal(rewards, observed.reward)
-        assert memory.d2_ema == pytest.approx(happened[-1].d2_ema, rel=1e-11)
-        num_inserted += sum(row.is_inserted for row in happened)
+        assert memory.d2_ema == pytest.approx(rows[-1].d2_ema, rel=1e-11)
     np.testing.assert_array_equal(memory.atoms, np.array(oracle.atoms, np.float32))
     np.testing.assert_allclose(memory.log_counts, oracle.log_counts, rtol=1e-9, atol=1e-9)
     assert memory.ages.tolist() == [num_steps - birth for birth in oracle.births]
-    queries = stream(np.random.default_rng([seed, 8]), 5, config.dim)
-    np.testing.assert_allclose(memory.score(queries), [oracle.score(e) for e in queries.tolist()], rtol=1e-9)
-    return num_inserted
+    np.testing.assert_allclose(memory.score(queries), scores, rtol=1e-9)
+    return sum(row.is_inserted for row in happened)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -315,6 +323,20 @@ def test_an_empty_memory_pays_the_most_and_repeats_count_while_the_bandwidth_is_
     np.testing.assert_allclose(rewards, expected, rtol=1e-12)
     assert memory.d2_ema == 0.0
     assert memory.score([1e-20, 0.0]) == 100.0
+
+
+def test_a_bandwidth_that_decays_below_every_distance_acts_as_zero():
+    """With τ read literally, 80 repeats take d² from 1 to 10⁻³²⁰, where ε d² would be 0 and K = 0/0."""
+    config = RecodeConfig(
+        size=10, dim=1, neighbours=1, d2_step=0.9999, warmup_atoms=2, insertion_probability=0.0
+    )
+    memory = RecodeMemory(config, engine="numpy")
+    memory.observe([[0.0], [1.0]])
+    rewards = memory.observe(np.zeros((200, 1)))
+    assert np.isfinite(rewards).all()
+    expected = 1 / (math.sqrt(1 + memory.counts[0]) + 0.01)
+    assert memory.score([0.0]) == pytest.approx(expected, rel=1e-12)
+    assert memory.score([1e-40]) == 100.0
 
 
 # A million discounts

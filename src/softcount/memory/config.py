@@ -89,7 +89,7 @@ _RANGES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "far_tolerance": ("a finite number of at least 0", _is_number(0, math.inf)),
     "d2_step": ("a number in (0, 1]", _is_number(0, 1, open_low=True)),
     "reward_constant": ("a finite number above 0", _is_number(0, math.inf, open_low=True)),
-    "kernel_epsilon": ("a finite number above 0", _is_number(0, math.inf, open_low=True)),
+    "kernel_epsilon": ("a finite number of at least 1e-30", _is_number(1e-30, math.inf)),
     "removal": (
         "'inverse_square', 'inverse' or 'smallest'",
         lambda value: value in ("inverse_square", "inverse", "smallest"),

@@ -13,6 +13,9 @@ import numpy as np
 
 from softcount.types import Array
 
+SMALLEST_D2 = 1e-90
+"""Below the square of the smallest float32 (1.4e-45²): a bandwidth down there is 0, lest ε d² underflow."""
+
 
 def squared_distances(atoms: Array, e: Array) -> Array:
     """Returns ‖m_l − e‖² for all l."""
@@ -24,7 +27,7 @@ def squared_distances(atoms: Array, e: Array) -> Array:
 
 def kernel(d2: Array, d2_ema: float, epsilon: float) -> Array:
     """Returns K for squared distances; with d² = 0 only exact repeats count (Decision 2)."""
-    if d2_ema == 0.0:
+    if d2_ema < SMALLEST_D2:
         return np.where(d2 == 0.0, 1.0, 0.0)
     return np.where(d2 < d2_ema, 1.0 / (1.0 + d2 / (epsilon * d2_ema)), 0.0)
 
