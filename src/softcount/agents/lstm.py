@@ -49,9 +49,25 @@ class ResetLstm(nn.Module):
         """Unrolls over `[T, B, inputs]`; returns hidden outputs `[T, B, size]` and the last state."""
         hidden, cell = state
         from_inputs = F.linear(inputs, self.input_weight, self.bias)
+        if len(inputs) == 1 and not torch.is_grad_enabled():
+            hidden, cell = _step(from_inputs[0], self.hidden_weight, hidden, cell, is_first[0])
+            return hidden.unsqueeze(0), (hidden, cell)
         unroll: Any = _Unroll.apply
         outputs, last_cell = unroll(from_inputs, self.hidden_weight, hidden, cell, is_first)
         return outputs, (outputs[-1], last_cell)
+
+
+def _step(
+    gates: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, is_first: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One step for acting, without what an unroll has to prepare; `gates` `[B, 4 size]` are overwritten."""
+    size = weight.shape[1]
+    if is_first.any():
+        hidden, cell = (x.masked_fill(is_first.unsqueeze(-1), 0.0) for x in (hidden, cell))
+    gates.addmm_(hidden, weight.t())
+    o, i, f = gates[:, : 3 * size].sigmoid_().split(size, 1)
+    cell = torch.addcmul(f * cell, i, gates[:, 3 * size :].tanh_())
+    return o * torch.tanh(cell), cell
 
 
 class _Unroll(torch.autograd.Function):

@@ -163,7 +163,7 @@ class Meme:
         self.num_updates += 1
         if self.num_updates % self.config.target_update_period == 0:
             self.target.load_state_dict(self.online.state_dict())
-        return to_arrays(priorities), {name: float(x) for name, x in metrics.items()}
+        return to_arrays(priorities), {name: float(x.detach()) for name, x in metrics.items()}
 
     def _batch(self, sequence: Sequence, weights: Array | None, intrinsic_targets: Array | None) -> Batch:
         steps: Any = sequence.steps  # of tensors

@@ -129,7 +129,7 @@ def meme_loss(
         keep = valid.unsqueeze(-1).to(error.dtype)
         if config.trust_region is not None:
             keep = keep * ~leaves_trust_region(q_taken, q_taken_target, returns, config.trust_region * sigma)
-        share = mixture_weights(batch.mixture[:-1], q.shape[2], config)
+        share = mixture_weights(batch.mixture[:-1], q.shape[2], config).to(q.dtype)
         scale = share * batch.weights[:, None] / valid.sum().clamp(min=1)
     td_loss = 0.5 * ((q_taken - returns) / divisor) ** 2
     loss = value_loss = (scale * keep * td_loss).sum()
@@ -225,7 +225,7 @@ def update_moments(moments: RunningMoments, batch: tuple[Tensor, Tensor], step: 
 
 def mixture_weights(mixture: Tensor, num_mixtures: int, config: LossConfig) -> Tensor:
     """Returns the weight of each mixture's loss, η 1{j acted} + (1 − η)/N, `[T, B, N]`."""
-    acted = F.one_hot(mixture.long(), num_mixtures).to(torch.float32)
+    acted = F.one_hot(mixture.long(), num_mixtures).to(torch.float64)
     if not config.cross_mixture:
         return acted
     eta = config.behaviour_weight
