@@ -1,0 +1,34 @@
+"""Every ```python block of the documentation runs, in order, file by file.
+
+A block that cannot run here says so: ```python not-run.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(path):
+    """Returns the code, with empty lines before it so that errors name the right line."""
+    text = path.read_text()
+    return ["\n" * text[: match.start(1)].count("\n") + match[1] for match in BLOCK.finditer(text)]
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if blocks(path)], ids=lambda path: path.name)
+def test_the_snippets_run(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    names = {"__name__": "__main__"}
+    for block in blocks(path):
+        exec(compile(block, str(path), "exec"), names)
+
+
+def test_links_between_documents_lead_somewhere():
+    for path in FILES:
+        for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
