@@ -1,0 +1,379 @@
+"""One object that puts any bonus of the paper into any training loop.
+
+    r = bonus.step(obs, actions, next_obs, terminated, truncated)
+
+Each call embeds what arrived, scores it, remembers it, and trains the representation on
+its own schedule from its own short history. The environments are never touched. What
+belongs to which episode follows from the flags and from how the environments restart:
+
+    autoreset_mode   after an episode's end, the next call is given …
+    next_step        obs = the final observation again, next_obs = the new episode's first one,
+                     the action was ignored (Gymnasium's default)
+    same_step        obs = the new episode's first observation; the call before had the true
+                     final observation as next_obs (SB3, TorchRL, Gymnasium's same-step and
+                     disabled modes, hand-written loops)
+
+First observations are absorbed and paid 0; a step that only restarts is paid 0. Until the
+representation has learnt once, nothing is paid and nothing remembered: what an untrained
+network says of observations would only be in the way (Decision 82).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from torch import nn
+
+from softcount import store
+from softcount.bonuses import NormaliserConfig
+from softcount.integrations.defaults import choose_representation, choose_trainer
+from softcount.integrations.history import History, action_array_spec
+from softcount.integrations.inputs import Inputs
+from softcount.integrations.schedules import Schedule, as_schedule
+from softcount.memory import RecodeConfig
+from softcount.representations.features import Representation, as_tensors
+from softcount.representations.make import RepresentationConfig, make_representation
+from softcount.representations.trainer import RepresentationTrainer, TrainerConfig
+from softcount.roles.memory_server import MemoryServer, TerminalObservations
+from softcount.taxonomy import make_bonus, parse
+from softcount.types import Array, Features, Sequence, State, map_arrays, zeros
+
+AutoresetMode = Literal["next_step", "same_step"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntrinsicRewardConfig:
+    """Memory, normalisation and learning of a drop-in bonus."""
+
+    memory: RecodeConfig = field(default_factory=RecodeConfig)
+    """RECODE's constants, the paper's Atari table; `dim` follows the representation."""
+    normaliser: NormaliserConfig | None = None
+    """What rewards are divided by; None is the bonus's own way."""
+    representation: RepresentationConfig | None = None
+    """Encoder and losses; None chooses by the observation space, see `defaults`."""
+    trainer: TrainerConfig | None = None
+    """Optimiser, schedule, acting copy; None chooses by the representation."""
+    steps_per_update: int = 256
+    """Actor steps (over all environments) between two updates of the representation."""
+    first_update: int = 1_000
+    """Actor steps before the first one."""
+    batch_size: int = 32
+    """Sequences per update."""
+    sequence_length: int = 16
+    """Rows per sequence."""
+    history_size: int = 10_000
+    """Rows kept to draw sequences from, over all environments."""
+    window: int = 16
+    """Newest rows from which BYOL-Explore's surprise is computed at each step."""
+    terminal_observations: TerminalObservations = "paid"
+    """Whether terminal observations are paid, only absorbed, or skipped."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps_per_update", "batch_size", "history_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"IntrinsicRewardConfig.{name} is {getattr(self, name)}; expected at least 1"
+                )
+        for name in ("sequence_length", "window"):
+            if getattr(self, name) < 2:
+                raise ValueError(
+                    f"IntrinsicRewardConfig.{name} is {getattr(self, name)}; expected at least 2"
+                )
+
+
+class IntrinsicReward:
+    """The bonus of a name of the paper's taxonomy, for a loop of one's own.
+
+    `encoder` is a torso of `softcount.torsos` by name or a module of your own that turns
+    observations `[N, ...]` into features, or a whole representation (`Frozen`, `Function`, …),
+    which then takes the place of the one in the name.
+
+    >>> from gymnasium.spaces import Box, Discrete
+    >>> bonus = IntrinsicReward("RECODE-AP", Box(-1, 1, (3,)), Discrete(2), num_envs=2, seed=0)
+    >>> obs, done = np.zeros((2, 3), np.float32), np.zeros(2, bool)
+    >>> bonus.step(obs, np.array([0, 1]), obs + 0.5, terminated=done, truncated=done).shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        observation_space: Any,
+        action_space: Any,
+        *,
+        num_envs: int,
+        seed: int = 0,
+        device: str = "cpu",
+        weight: float | Schedule = 1.0,
+        autoreset_mode: AutoresetMode = "next_step",
+        encoder: Any = None,
+        config: IntrinsicRewardConfig | None = None,
+    ) -> None:
+        self.recipe = parse(name)
+        self.config = cfg = config or IntrinsicRewardConfig()
+        self.inputs = Inputs(observation_space, action_space, num_envs)
+        self.num_envs = num_envs
+        self.device = device
+        self.weight = as_schedule(weight)
+        if autoreset_mode not in ("next_step", "same_step"):
+            raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected 'next_step' or 'same_step'")
+        self.autoreset_mode = autoreset_mode
+        if self.recipe.bonus in ("none", "place_count"):
+            raise ValueError(
+                f"{name!r} pays no bonus from observations; expected a name like 'RECODE-AP' or 'RND'"
+            )
+        spec = self.inputs.observation_spec
+        is_whole = isinstance(encoder, Representation)
+        settings = cfg.representation or choose_representation(spec, None if is_whole else encoder)
+        representation = (
+            cast(nn.Module, encoder)
+            if is_whole
+            else make_representation(
+                self.recipe.representation_kind, spec, self.inputs.action_spec, settings, seed=seed
+            )
+        ).to(device)
+        how = cfg.trainer or choose_trainer(self.recipe.representation_kind)
+        self.trainer = RepresentationTrainer(representation, how)
+        self._acting = _acting_copy(self.trainer)
+        bonus = make_bonus(
+            self.recipe,
+            dim=cast(Any, representation).dim,
+            num_envs=num_envs,
+            seed=seed,
+            memory=cfg.memory,
+            normaliser=cfg.normaliser,
+        )
+        assert bonus is not None
+        self.bonus = bonus
+        self._server = MemoryServer(bonus, cfg.terminal_observations)
+        capacity = max(cfg.history_size // num_envs, cfg.sequence_length, cfg.window)
+        self.history = History(self.inputs.observation_spec, self.inputs.action_spec, num_envs, capacity)
+        self.num_steps = 0
+        self._rng = np.random.default_rng(seed)
+        self._state = cast(Any, self._acting).initial_state(num_envs)
+        self._is_starting = np.ones(num_envs, bool)  # the next obs begins an episode
+        self._is_dead = np.zeros(num_envs, bool)  # the next step only restarts
+        self._metrics: dict[str, float] = {}
+
+    def step(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
+        """Returns the weighted bonus of each transition, float32 `(num_envs,)`, and learns from it."""
+        rewards = self.take_in(obs, actions, next_obs, terminated, truncated)
+        if self.is_update_due():
+            self.learn()
+        return rewards
+
+    @property
+    def is_paying(self) -> bool:
+        """Whether the representation has learnt at least once, or has nothing to learn."""
+        return self.trainer.optimiser is None or self.trainer.num_updates > 0
+
+    def reset(self, mask: Any = None) -> None:
+        """Says that the environments (or those of a mask) were reset by hand: their next obs is a FIRST."""
+        rows = np.ones(self.num_envs, bool) if mask is None else self.inputs.flags(mask, "mask")
+        self._is_starting |= rows
+        self._is_dead &= ~rows
+
+    def score(self, obs: Any, env_ids: Any = None) -> Array:
+        """Returns what arriving at observations `(B, ...)` would be paid now; nothing changes.
+
+        Episodic bonuses compare with the running episodes of `env_ids` (default: row i with environment i).
+        """
+        observation = self.inputs.observation(obs, "obs")
+        num = len(next(iter(observation.values())) if isinstance(observation, Mapping) else observation)
+        is_first, no_action = np.zeros(num, bool), zeros(action_array_spec(self.inputs.action_spec), num)
+        fresh = cast(Any, self._acting).initial_state(num)
+        features, _ = self._represent(observation, no_action, is_first, fresh)
+        if self.bonus.made_where == "learning":
+            raise ValueError(
+                f"{self.recipe.name} is surprised by sequences; it cannot score single observations"
+            )
+        ids = None if env_ids is None else np.asarray(env_ids)
+        return self.bonus.score(features, ids) * np.float32(self.weight(self.num_steps))
+
+    def learn(self, sequence: Sequence | None = None) -> dict[str, float]:
+        """Updates the representation once, from the history or a sequence `[T, B, ...]` of your own."""
+        if sequence is None:
+            sequence = self.history.sample(self._rng, self.config.batch_size, self.config.sequence_length)
+        if sequence is None:
+            return {}
+        metrics = self.trainer.update(sequence)
+        if self._acting is not self.trainer.module:
+            self._acting.load_state_dict(self.trainer.acting_state())
+        self._metrics.update({f"representation/{key}": value for key, value in metrics.items()})
+        return metrics
+
+    def metrics(self) -> dict[str, float]:
+        """Plain numbers to log: the bonus, its memory, the representation's last update."""
+        own = {"weight": self.weight(self.num_steps), "steps": float(self.num_steps)}
+        return {
+            **own,
+            **{f"bonus/{key}": value for key, value in self.bonus.metrics().items()},
+            **self._metrics,
+        }
+
+    def state_dict(self) -> State:
+        """Everything needed to continue exactly: bonus, representation, history, generators, flags."""
+        return {
+            "num_steps": self.num_steps,
+            "bonus": self.bonus.state_dict(),
+            "trainer": self.trainer.state_dict(),
+            "history": self.history.state_dict(),
+            "recurrent": _leaves(map_arrays(lambda x: x.detach().cpu().numpy(), self._state)),
+            "is_starting": self._is_starting.copy(),
+            "is_dead": self._is_dead.copy(),
+            "generator": json.dumps(self._rng.bit_generator.state),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Continues where `state_dict` was called, if built with the same arguments."""
+        self.bonus.load_state_dict(state["bonus"])
+        self.trainer.load_state_dict(state["trainer"])
+        if self._acting is not self.trainer.module:
+            self._acting.load_state_dict(self.trainer.acting_state())
+        self.history.load_state_dict(state["history"])
+        leaves = iter(state["recurrent"])
+        self._state = map_arrays(
+            lambda _: torch.as_tensor(np.array(next(leaves)), device=self.device), self._state
+        )
+        self.num_steps = int(state["num_steps"])
+        self._is_starting = np.array(state["is_starting"], bool)
+        self._is_dead = np.array(state["is_dead"], bool)
+        self._rng.bit_generator.state = json.loads(state["generator"])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the whole state to one file, atomically."""
+        store.save(path, {"for": self._header(), "state": self.state_dict()}, kind="intrinsic-reward")
+
+    def load(self, path: str | os.PathLike[str]) -> IntrinsicReward:
+        """Reads a state back into an object built with the same arguments; returns it."""
+        content = store.load(path, kind="intrinsic-reward")
+        for key, value in self._header().items():
+            if content["for"].get(key) != value:
+                raise store.StoreError(
+                    f"{path} was saved with {key} {content['for'].get(key)}; this one has {value}"
+                )
+        self.load_state_dict(content["state"])
+        return self
+
+    def _header(self) -> dict[str, str]:
+        return {
+            "name": self.recipe.name,
+            "num_envs": str(self.num_envs),
+            "observations": str(self.inputs.observation_spec),
+            "actions": str(self.inputs.action_spec),
+        }
+
+    def take_in(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
+        """Checks one step of all environments, then advances their streams; returns weighted rewards."""
+        before = self.inputs.observation(obs, "obs", self.num_envs)
+        arrived = self.inputs.observation(next_obs, "next_obs", self.num_envs)
+        action = self.inputs.actions(actions)
+        is_terminal = self.inputs.flags(terminated, "terminated")
+        is_last = is_terminal | self.inputs.flags(truncated, "truncated")
+        dead, starting = self._is_dead, self._is_starting
+        if (dead & is_last).any():
+            copy = int((dead & is_last).argmax())
+            raise ValueError(
+                f"environment {copy} ended twice in a row, but with autoreset_mode='next_step' the step "
+                "after an end only restarts; pass autoreset_mode='same_step' if yours restart at once"
+            )
+        self._check_follows(before)
+        if starting.any():
+            rows = np.flatnonzero(starting)
+            nothing = np.zeros(len(rows), bool)
+            self._arrive(rows, _rows(before, rows), np.zeros_like(action[rows]), ~nothing, nothing, nothing)
+        came_by = np.where(dead.reshape(-1, *[1] * (action.ndim - 1)), 0, action).astype(action.dtype)
+        everyone = np.arange(self.num_envs)
+        rewards = self._arrive(everyone, arrived, came_by, dead, is_last, is_terminal)
+        rewards = rewards * np.float32(self.weight(self.num_steps))
+        self.num_steps += self.num_envs
+        if self.autoreset_mode == "next_step":
+            self._is_dead, self._is_starting = is_last, np.zeros(self.num_envs, bool)
+        else:
+            self._is_starting = is_last.copy()
+        return rewards
+
+    def _check_follows(self, before: Any) -> None:
+        """Refuses an obs that is not what arrived last, where no episode began: streams got mixed up."""
+        rows = np.flatnonzero(~self._is_starting)
+        expected, given = self.history.newest(rows), _rows(before, rows)
+        for one, two in zip(_leaves(expected), _leaves(given), strict=True):
+            if not np.array_equal(one, two):
+                row = rows[int((one != two).reshape(len(rows), -1).any(1).argmax())]
+                after = "after its episode's end " if self._is_dead[row] else ""
+                raise ValueError(
+                    f"obs of environment {row} {after}is not the next_obs of the call before; pass "
+                    "autoreset_mode='same_step' if it restarts in the same step, call reset() if it was "
+                    "reset by hand, and copy observations if the environment reuses their memory"
+                )
+
+    def _arrive(
+        self,
+        rows: Array,
+        observation: Any,
+        action: Array,
+        is_first: Array,
+        is_last: Array,
+        is_terminal: Array,
+    ) -> Array:
+        """Embeds, remembers and scores one row of each of these environments' streams."""
+        state = map_arrays(lambda x: x[torch.from_numpy(rows)], self._state)
+        features, state = self._represent(observation, action, is_first, state)
+        map_arrays(lambda old, new: old.__setitem__(torch.from_numpy(rows), new), self._state, state)
+        self.history.append(rows, observation, action, is_first, is_last, is_terminal)
+        if not self.is_paying:
+            return np.zeros(len(rows), np.float32)
+        if self.bonus.made_where == "learning":
+            return self._surprise_now(rows, is_first)
+        return self._server(features, rows, is_first, is_terminal, None)
+
+    def _surprise_now(self, rows: Array, is_first: Array) -> Array:
+        """BYOL-Explore: every prediction of the row that just arrived, from the newest window."""
+        rewards = np.zeros(len(rows), np.float32)
+        ready = self.history.num_rows[rows] >= self.config.window
+        if ready.any():
+            window = as_tensors(self.history.latest(rows[ready], self.config.window), self.device)
+            with torch.no_grad():
+                surprise = cast(Any, self._acting).surprise(window)[-1].cpu().numpy()
+            rewards[ready] = self.bonus.observe(Features(surprise=surprise), rows[ready], is_first[ready])
+        return rewards
+
+    @torch.no_grad()
+    def _represent(
+        self, observation: Any, action: Array, is_first: Array, state: Any
+    ) -> tuple[Features, Any]:
+        tensors = as_tensors((map_arrays(np.ascontiguousarray, observation), action, is_first), self.device)
+        features, state = cast(Any, self._acting).represent(*tensors, state)
+        return Features(*(None if part is None else part.cpu().numpy() for part in features)), state
+
+    def is_update_due(self) -> bool:
+        every = self.config.steps_per_update
+        is_new_period = self.num_steps // every > (self.num_steps - self.num_envs) // every
+        return self.num_steps >= self.config.first_update and is_new_period
+
+
+def _acting_copy(trainer: RepresentationTrainer) -> nn.Module:
+    """What embeds: the module in training itself, or a copy that follows it slowly."""
+    if trainer.config.acting == "latest":
+        return trainer.module.eval()
+    import copy
+
+    acting = copy.deepcopy(trainer.module).eval()
+    acting.load_state_dict(trainer.acting_state())
+    return acting
+
+
+def _rows(observation: Any, rows: Array) -> Any:
+    return map_arrays(lambda x: x[rows], observation)
+
+
+def _leaves(tree: Any) -> list[Any]:
+    leaves: list[Any] = []
+    map_arrays(leaves.append, tree)
+    return leaves
