@@ -109,9 +109,10 @@ class LocalLoop:
         steps = sample.sequence.steps
         shape = steps.intrinsic.shape
         flat = map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), steps.observation)
+        place = steps.extras["place"].ravel() if "place" in steps.extras else None
         score = self.roles.memory.scorer()
         rewards = score(
-            self.roles.inference.embed(flat), np.arange(shape[0] * shape[1]), steps.is_first.ravel(), None
+            self.roles.inference.embed(flat), np.arange(len(steps.reward.ravel())), steps.is_first.ravel(), place
         )
         is_withheld = steps.is_terminal & (self.roles.memory.terminal_observations != "paid")
         return np.where(is_withheld, 0.0, rewards.reshape(shape)).astype(np.float32)
@@ -131,7 +132,7 @@ class LocalLoop:
                 "num_updates": self.num_updates,
                 "coverage": self.coverage.state_dict() if self.coverage is not None else None,
                 "means": self.means.state_dict(),
-                "pending": update._asdict() if update is not None else None,
+                "pending": None if update is None else _describe(update),
             },
             "actor": self.roles.actor.state_dict(),
             "inference": self.roles.inference.state_dict(),
@@ -152,7 +153,14 @@ class LocalLoop:
         self.pending = None
         if loop["pending"] is not None:
             self.pending = Future()
-            self.pending.set_result(Update(**loop["pending"]))
+            kept = loop["pending"]
+            metrics = dict(zip(kept["names"], kept["values"], strict=True))
+            self.pending.set_result(Update(kept["ids"], kept["priorities"], metrics))
+
+
+def _describe(update: Update) -> State:
+    names, values = list(update.metrics), list(update.metrics.values())
+    return {"ids": update.ids, "priorities": update.priorities, "names": names, "values": values}
 
 
 def _submit_at_once(function: Callable[..., Update], *arguments: Any) -> Future[Update]:

@@ -123,6 +123,8 @@ class Actor:
             "prev_intrinsic": self.prev_intrinsic,
             "log_prob": log_prob,
         }
+        if t.place is not None:
+            extras["place"] = t.place  # ground truth, read by true counts only
         row = Step(
             t.observation,
             self.prev_action,
@@ -170,8 +172,8 @@ class Actor:
         return {
             "env": self.env.get_state(),
             "timestep": {name: part for name, part in self.timestep._asdict().items() if part is not None},
-            "state": list(self.state),
-            "feature_state": list(self.feature_state),
+            "state": self.state,
+            "feature_state": self.feature_state,
             "prev_action": self.prev_action.copy(),
             "prev_intrinsic": self.prev_intrinsic.copy(),
             "mixture": self.mixture.copy(),
@@ -188,11 +190,16 @@ class Actor:
             )
         self.env.set_state(state["env"])
         self.timestep = TimeStep(**map_arrays(np.array, state["timestep"]))
-        self.state = tuple(np.array(part) for part in state["state"])
-        self.feature_state = tuple(np.array(part) for part in state["feature_state"])
+        self.state = _as_tuples(state["state"])
+        self.feature_state = _as_tuples(state["feature_state"])
         for name in ("prev_action", "prev_intrinsic", "mixture", "totals"):
             setattr(self, name, np.array(state[name]))
         for bandit, part in zip(self.bandits, state["bandits"], strict=True):
             bandit.load_state_dict(part)
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.episodes = [Episode(*episode) for episode in state["episodes"]]
+
+
+def _as_tuples(tree: Any) -> Any:
+    """Recurrent states are tuples; what was written to disk comes back as lists."""
+    return tuple(_as_tuples(part) for part in tree) if isinstance(tree, list | tuple) else np.array(tree)

@@ -40,11 +40,11 @@ class Inference:
         """Returns the agent's recurrent state at an episode start, for an actor to keep."""
         return tuple(to_arrays(self.network.initial_state(num_envs), copy=True))
 
-    def initial_feature_state(self, num_envs: int) -> tuple[Array, ...]:
+    def initial_feature_state(self, num_envs: int) -> Any:
         """Returns the representation's recurrent state at an episode start, for an actor to keep."""
         if self.representation is None:
             return ()
-        return tuple(to_arrays(self.representation.initial_state(num_envs), copy=True))  # type: ignore[operator]
+        return to_arrays(self.representation.initial_state(num_envs), copy=True)  # type: ignore[operator]
 
     def state_dict(self) -> State:
         """Returns the parameters that act at this moment."""
@@ -70,15 +70,16 @@ class Inference:
         return Reply(
             logits[0, torch.arange(len(asked.mixture)), asked.mixture].numpy(),
             features,
-            tuple(part.numpy() for part in state),
-            tuple(part.numpy() for part in feature_state),
+            to_arrays(state),
+            to_arrays(feature_state),
         )
 
     @torch.inference_mode()
     def embed(self, observation: Any) -> Features:
         """Returns the features of single observations `[N, ...]`, for what has no history to give."""
+        if self.representation is None:
+            return Features()
         num = len(next(iter(observation.values())) if isinstance(observation, dict) else observation)
-        assert self.representation is not None
         return self._represent(
             to_tensors(observation),
             torch.zeros(num, dtype=torch.int64),

@@ -1,0 +1,156 @@
+"""The loop: what it counts, and that neither overlap nor a checkpoint changes it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from softcount import store
+from softcount.config import RunConfig
+from softcount.launch.build import build
+from softcount.launch.local import LocalLoop
+from softcount.presets import LAPTOP
+
+TINY = replace(
+    LAPTOP,
+    env_options={"size": 7, "layout": 1},
+    num_envs=4,
+    evaluation_episodes=2,
+    batch_size=3,
+    meme=replace(
+        LAPTOP.meme,
+        network=replace(LAPTOP.meme.network, core_size=8, head_size=8),
+        target_update_period=3,
+    ),
+    replay=replace(LAPTOP.replay, trace_length=6, period=3, capacity=12, min_traces=4, replay_ratio=2.0),
+    memory=replace(LAPTOP.memory, size=30, warmup_atoms=10, neighbours=3, insertion_probability=0.9),
+)
+
+
+def loop_of(config: RunConfig, overlap: bool) -> LocalLoop:
+    return LocalLoop(build(config), relabel=config.relabel, overlap=overlap)
+
+
+def leaves(state, path=""):
+    if isinstance(state, dict):
+        for key, value in state.items():
+            yield from leaves(value, f"{path}/{key}")
+    elif isinstance(state, list | tuple):
+        for i, value in enumerate(state):
+            yield from leaves(value, f"{path}/{i}")
+    else:
+        yield path, state
+
+
+def assert_same(first, second):
+    first, second = dict(leaves(first)), dict(leaves(second))
+    assert first.keys() == second.keys()
+    for path in first:
+        np.testing.assert_array_equal(first[path], second[path], err_msg=path)
+
+
+def everything(loop):
+    state = loop.state_dict()
+    return {**state, "segments": {name: make() for name, make in loop.roles.replay.segments().items()}}
+
+
+def content(loop):
+    """All state, with the replay's chunks read through its segments cut at the same places."""
+    state = everything(loop)
+    del state["segments"], state["replay"]["replay"]["cuts"]
+    return state
+
+
+@pytest.mark.parametrize("name", ["MEME-RECODE-AP", "MEME-NGU-AP", "MEME-RND", "MEME-COUNT", "MEME", "MEME-BYOL-Explore"])
+def test_overlap_changes_the_speed_and_nothing_else(name):
+    config = replace(TINY, agent=name, relabel=name == "MEME-RECODE-AP")
+    loops = [loop_of(config, overlap) for overlap in (False, True)]
+    for loop in loops:
+        for _ in range(60):
+            loop.step()
+    assert loops[0].num_updates > 10
+    assert_same(everything(loops[0]), everything(loops[1]))
+
+
+@pytest.mark.parametrize("name", ["MEME-RECODE-AP", "MEME-EMM-AP", "MEME-RNDonAP", "MEME-RECODE-CASM"])
+def test_a_restored_loop_continues_as_if_nothing_had_happened(name, tmp_path):
+    config = replace(TINY, agent=name, relabel=name == "MEME-RECODE-AP")
+    loop = loop_of(config, True)
+    for _ in range(50):
+        loop.step()
+    state = loop.state_dict()
+    for part in state:
+        store.save(tmp_path / part, state[part], kind=part)
+    for segment, make in loop.roles.replay.segments().items():
+        store.save(tmp_path / f"segment-{segment}", make(), kind="segment")
+    names = list(loop.roles.replay.segments())
+
+    twin = loop_of(config, True)
+    for _ in range(7):  # a used loop must forget what it was
+        twin.step()
+    twin.load_state_dict(
+        {part: store.load(tmp_path / part, kind=part) for part in state},
+        {segment: store.load(tmp_path / f"segment-{segment}", kind="segment") for segment in names},
+    )
+    for _ in range(50):
+        loop.step()
+        twin.step()
+    assert loop.num_updates > 20
+    assert_same(everything(loop), everything(twin))
+
+
+def test_steps_are_real_transitions():
+    loop = loop_of(replace(TINY, agent="MEME"), False)
+    rows = 0
+    for _ in range(40):
+        rows += int((~loop.roles.actor.timestep.is_first).sum())
+        loop.step()
+    assert loop.num_steps == rows < 40 * 4
+
+
+def test_the_replay_ratio_is_kept():
+    loop = loop_of(replace(TINY, agent="MEME"), False)
+    for _ in range(300):
+        loop.step()
+    assert loop.roles.replay.metrics()["ratio"] == pytest.approx(2.0, rel=0.05)
+
+
+def test_relabelled_targets_are_todays_scores_and_withheld_rows_stay_unpaid():
+    loop = loop_of(replace(TINY, terminal_observations="skipped"), False)
+    for _ in range(60):
+        loop.step()
+    sample = loop.roles.replay.sample()
+    steps = sample.sequence.steps
+    targets = loop._relabelled(sample)
+    embedding = loop.roles.inference.embed(steps.observation.reshape(-1, 7, 7, 3)).embedding
+    expected = loop.roles.memory.bonus.memory.score(embedding).reshape(targets.shape)
+    is_paid = ~steps.is_first & ~steps.is_terminal
+    assert is_paid.any() and steps.is_terminal.any()
+    np.testing.assert_allclose(targets[is_paid], expected[is_paid], rtol=1e-6)
+    assert (targets[~is_paid] == 0).all()
+
+
+def test_the_network_sees_the_intrinsic_reward_one_step_late():
+    loop = loop_of(TINY, False)
+    actor = loop.roles.actor
+    before = None
+    for _ in range(80):
+        request = actor.request()
+        if before is not None:
+            expected = np.where(request.is_first, 0.0, before)
+            np.testing.assert_array_equal(request.prev_intrinsic, expected.astype(np.float32))
+        loop.step()
+        before = np.asarray(loop.roles.replay.replay._columns["intrinsic"])[
+            np.arange(4), (loop.roles.replay.replay._position - 1) % TINY.replay.period
+        ].copy()
+    assert before.any()
+
+
+def test_metrics_of_the_pending_update_survive(tmp_path):
+    loop = loop_of(TINY, True)
+    while loop.pending is None:
+        loop.step()
+    state = loop.state_dict()["loop"]["pending"]
+    assert "losses/loss" in state["names"]
+    assert json.dumps(state["values"])
