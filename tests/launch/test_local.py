@@ -62,7 +62,9 @@ def content(loop):
     return state
 
 
-@pytest.mark.parametrize("name", ["MEME-RECODE-AP", "MEME-NGU-AP", "MEME-RND", "MEME-COUNT", "MEME", "MEME-BYOL-Explore"])
+@pytest.mark.parametrize(
+    "name", ["MEME-RECODE-AP", "MEME-NGU-AP", "MEME-RND", "MEME-COUNT", "MEME", "MEME-BYOL-Explore"]
+)
 def test_overlap_changes_the_speed_and_nothing_else(name):
     config = replace(TINY, agent=name, relabel=name == "MEME-RECODE-AP")
     loops = [loop_of(config, overlap) for overlap in (False, True)]
@@ -126,7 +128,8 @@ def test_relabelled_targets_are_todays_scores_and_withheld_rows_stay_unpaid():
     embedding = loop.roles.inference.embed(steps.observation.reshape(-1, 7, 7, 3)).embedding
     expected = loop.roles.memory.bonus.memory.score(embedding).reshape(targets.shape)
     is_paid = ~steps.is_first & ~steps.is_terminal
-    assert is_paid.any() and steps.is_terminal.any()
+    assert is_paid.any()
+    assert steps.is_terminal.any()
     np.testing.assert_allclose(targets[is_paid], expected[is_paid], rtol=1e-6)
     assert (targets[~is_paid] == 0).all()
 

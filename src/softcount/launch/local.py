@@ -112,7 +112,10 @@ class LocalLoop:
         place = steps.extras["place"].ravel() if "place" in steps.extras else None
         score = self.roles.memory.scorer()
         rewards = score(
-            self.roles.inference.embed(flat), np.arange(len(steps.reward.ravel())), steps.is_first.ravel(), place
+            self.roles.inference.embed(flat),
+            np.arange(len(steps.reward.ravel())),
+            steps.is_first.ravel(),
+            place,
         )
         is_withheld = steps.is_terminal & (self.roles.memory.terminal_observations != "paid")
         return np.where(is_withheld, 0.0, rewards.reshape(shape)).astype(np.float32)

@@ -60,7 +60,7 @@ def inspect_run(folder: Path, pictures: Path) -> str:
     bonus = loop.roles.memory.bonus
     if isinstance(bonus, Recode):
         lines += [f"  {name:15s} {value:.4g}" for name, value in memory_inspect.summary(bonus.memory).items()]
-        memory_inspect.draw(bonus.memory, pictures / "memory.png")
+        memory_inspect.draw_memory(bonus.memory).savefig(pictures / "memory.png", dpi=100)
         lines.append(f"  picture         {pictures / 'memory.png'}")
     return "\n".join(lines)
 

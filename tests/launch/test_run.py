@@ -1,0 +1,213 @@
+"""Runs: stopped, killed, resumed, and none of it shows in what they learn."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from launch.test_local import TINY, assert_same
+
+from softcount.config import to_json
+from softcount.launch import checkpoint
+from softcount.launch.run import Run
+from softcount.records import TIMING_PREFIX, read_metrics
+
+SMALL = replace(TINY, steps=1200, report_every=200, evaluate_every=400, checkpoint_seconds=1e9)
+
+
+def train_fully(folder, config):
+    run = Run.create(folder, config)
+    reports = list(run.train())
+    run.close()
+    return reports
+
+
+def in_new_process(*arguments, **options):
+    code = "import sys; from softcount.cli import main; sys.exit(main(sys.argv[1:]))"
+    environment = {**os.environ, "MALLOC_TOP_PAD_": "67108864", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True, text=True, env=environment, timeout=240, **options,
+    )  # fmt: skip
+
+
+def untimed(path):
+    """All reports without what depends on the clock."""
+    return [
+        {
+            name: value
+            for name, value in row.items()
+            if not name.startswith(TIMING_PREFIX) and name != "charts/SPS"
+        }
+        for row in read_metrics(path)
+    ]
+
+
+def assert_same_run(first, second):
+    one, two = (checkpoint.read(folder / "checkpoints") for folder in (first, second))
+    assert one.step == two.step
+    for saved in (one, two):
+        del saved.parts["config"], saved.parts["replay"]["replay"]["cuts"]
+    assert_same(one.parts, two.parts)
+    assert_same(*(living_chunks(saved) for saved in (one, two)))
+    assert untimed(first / "metrics.jsonl") == untimed(second / "metrics.jsonl")
+
+
+def living_chunks(saved):
+    """The replay's rows by chunk; segments may be cut at other places and still hold what was evicted."""
+    oldest, chunks = saved.parts["replay"]["replay"]["oldest"], {}
+    for segment in saved.segments.values():
+        num_blobs = len(segment["sizes"]) // len(segment["serials"])
+        ends = segment["sizes"].cumsum()
+        for n, serial in enumerate(segment["serials"].tolist()):
+            if serial >= oldest:
+                first = ends[n * num_blobs] - segment["sizes"][n * num_blobs]
+                chunks[str(serial)] = {
+                    "columns": {name: column[n] for name, column in segment["columns"].items()},
+                    "states": [state[n] for state in segment["states"]],
+                    "observations": segment["blobs"][first : ends[(n + 1) * num_blobs - 1]],
+                }
+    assert chunks
+    return chunks
+
+
+def test_stopping_and_resuming_in_a_new_process_changes_nothing(tmp_path):
+    train_fully(tmp_path / "whole", SMALL)
+    train_fully(tmp_path / "parts", replace(SMALL, steps=600))
+    result = in_new_process("resume", tmp_path / "parts", "--steps", 1200)
+    assert result.returncode == 0, result.stderr
+    saved = checkpoint.read(tmp_path / "whole" / "checkpoints")
+    assert saved.parts["loop"]["num_updates"] > 30
+    assert len(saved.parts["memory"]["memory"]["atoms"]) == SMALL.memory.size  # full, with insertions
+    assert_same_run(tmp_path / "whole", tmp_path / "parts")
+
+
+def kill_and_resume(tmp_path, times):
+    config = replace(SMALL, steps=10**9, report_every=50, evaluate_every=0, checkpoint_seconds=0.0)
+    run = Run.create(tmp_path / "run", config)
+    run.save()
+    run.close()
+    rng = np.random.default_rng(0)
+    environment = {**os.environ, "MALLOC_TOP_PAD_": "67108864", "OMP_NUM_THREADS": "1"}
+    steps = []
+    for _ in range(times):
+        command = [sys.executable, "-u", "-m", "softcount.cli", "resume", str(tmp_path / "run")]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        for line in process.stdout:
+            if re.search(rb"steps/s", line):  # it trains, with a checkpoint after every step
+                break
+        else:
+            pytest.fail(process.stderr.read().decode())
+        time.sleep(rng.uniform(0.0, 0.3))
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        steps.append(checkpoint.read(tmp_path / "run" / "checkpoints").step)
+    assert steps == sorted(steps)
+    assert steps[-1] > 50 * (times - 1)
+    return config, steps[-1]
+
+
+def test_a_killed_run_continues_as_if_it_had_never_been_killed(tmp_path):
+    config, step = kill_and_resume(tmp_path, 2)
+    resumed = Run.resume(tmp_path / "run", steps=step + 100)
+    list(resumed.train())
+    resumed.close()
+    train_fully(tmp_path / "whole", replace(config, steps=step + 100, checkpoint_seconds=1e9))
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_twenty_kills_at_random_moments_lose_nothing_but_the_time_since_the_last_checkpoint(tmp_path):
+    kill_and_resume(tmp_path, 20)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "done"
+    train_fully(folder, replace(SMALL, steps=300))
+    return folder
+
+
+@pytest.fixture
+def run_folder(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: shutil.rmtree(f / "checkpoints"), "no complete checkpoint"),
+        (lambda f: (f / "config.json").unlink(), "is not a run"),
+        (lambda f: (f / "config.json").write_text("{"), "does not fit this version"),
+        (lambda f: corrupt(next(f.glob("checkpoints/learner-*"))), "is damaged"),
+        (lambda f: edit(f, lambda c: replace(c, seed=9)), r"no longer fits the checkpoint: seed: 0 -> 9"),
+        (
+            lambda f: edit(f, lambda c: replace(c, memory=replace(c.memory, size=31))),
+            r"no longer fits the checkpoint: memory.size: 30 -> 31",
+        ),
+    ],
+)
+def test_what_cannot_be_resumed_is_said_and_nothing_is_overwritten(run_folder, damage, message):
+    damage(run_folder)
+    before = contents(run_folder)
+    with pytest.raises((ValueError, RuntimeError, FileNotFoundError), match=message):
+        Run.resume(run_folder)
+    assert contents(run_folder) == before
+
+
+def corrupt(path):
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 255
+    path.write_bytes(content)
+
+
+def edit(folder, change):
+    from softcount.launch.run import read_config
+
+    (folder / "config.json").write_text(to_json(change(read_config(folder))))
+
+
+def test_a_folder_with_a_run_is_never_overwritten(run_folder):
+    before = contents(run_folder)
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        Run.create(run_folder, SMALL)
+    assert contents(run_folder) == before
+
+
+def test_reports_hold_what_people_look_for(finished):
+    rows = list(read_metrics(finished / "metrics.jsonl"))
+    assert rows[-1]["step"] >= 300
+    for name in (
+        "charts/SPS", "charts/episodic_return", "charts/intrinsic_return", "coverage/places",
+        "memory/occupied", "memory/insertions", "memory/d_ema", "bandit/best_arm", "losses/value_loss", "losses/policy_loss",
+        "representation/loss", "time/inference", "replay/ratio",
+    ):  # fmt: skip
+        assert name in rows[-1], name
+    assert 1 <= rows[-1]["coverage/places"] <= 17
+    assert json.loads((finished / "config.json").read_text())["agent"] == "MEME-RECODE-AP"
+
+
+def test_the_command_line_evaluates_and_inspects(run_folder):
+    before = contents(run_folder)
+    result = in_new_process("evaluate", run_folder, "--episodes", 3, "--gif", run_folder.parent / "play.gif")
+    assert result.returncode == 0, result.stderr
+    assert "3 episodes" in result.stdout
+    assert (run_folder.parent / "play.gif").stat().st_size > 100
+    result = in_new_process("inspect", run_folder, "--out", run_folder.parent / "pictures")
+    assert result.returncode == 0, result.stderr
+    assert "places visited" in result.stdout
+    assert {p.name for p in (run_folder.parent / "pictures").iterdir()} >= {"coverage.png", "memory.png"}
+    assert contents(run_folder) == before
