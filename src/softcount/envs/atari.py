@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -100,11 +102,13 @@ class Atari(gymnasium.Env[Array, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, dict[str, Any]]:
         """Starts a game (or goes on in it after the loss of a life), with random no-ops."""
         super().reset(seed=seed)
-        if seed is not None:
-            self.ale.setInt("random_seed", seed % 2**31)
+        if seed is not None and self.config.sticky_probability > 0:
+            self.ale.setInt(
+                "random_seed", seed % 2**31
+            )  # read on loading; all else in the console is deterministic
             self.ale.loadROM(_rom_path(self.config.game))
-            self.ale.reset_game()
-        elif self.ale.game_over() or not (self.config.life_loss_is_terminal and self._lives > 0):
+        goes_on = self.config.life_loss_is_terminal and self._lives > 0 and seed is None
+        if self.ale.game_over() or not goes_on:
             self.ale.reset_game()
         self._play_noops()
         self._elapsed = 0
@@ -160,6 +164,8 @@ class Atari(gymnasium.Env[Array, Any]):
         """Continues exactly where `get_state` was called."""
         import ale_py
 
+        self.ale.reset_game()
+        self.ale.act(self.actions[0])  # Decision 27: a console that never ran restores Q*bert wrongly
         self.ale.restoreState(ale_py.ALEState(np.asarray(state["console"], np.uint8).tobytes()))
         self._frames = np.array(state["frames"])
         self._elapsed = int(state["elapsed"])
@@ -203,11 +209,13 @@ class Atari(gymnasium.Env[Array, Any]):
         return info
 
 
+@cache
 def games() -> list[str]:
-    """Lists every game that the installed ale-py brings."""
-    from ale_py import roms
+    """Lists every game that the installed ale-py brings and can play (a few have no reward defined)."""
+    from ale_py import ALEInterface, roms
 
-    return sorted(roms.get_all_rom_ids())
+    paths = {game: Path(roms.get_rom_path(game) or "") for game in roms.get_all_rom_ids()}
+    return sorted(game for game, path in paths.items() if ALEInterface.isSupportedROM(path))
 
 
 def _new_console(config: AtariConfig) -> Any:
