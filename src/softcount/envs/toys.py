@@ -32,9 +32,10 @@ class Moved(NamedTuple):
 class World(Protocol):
     """The rules of a toy."""
 
-    observation_shape: tuple[int, ...]
-    num_actions: int
-
+    @property
+    def observation_shape(self) -> tuple[int, ...]: ...
+    @property
+    def num_actions(self) -> int: ...
     def start(self, env_ids: Array, rng: np.random.Generator) -> Array: ...  # states [B, K]
     def move(self, state: Array, action: Array) -> Moved: ...
     def observe(self, state: Array) -> Array: ...  # [B, *observation_shape] float32

@@ -174,7 +174,7 @@ def combine_values(outputs: Outputs, beta: Tensor, config: LossConfig) -> Tensor
 @torch.no_grad()
 def td_targets(q: Tensor, logits: Tensor, batch: Batch, ladders: Ladders, config: LossConfig) -> Tensor:
     """Returns the targets y = h(G) of the T transitions, `[T, B, N]`."""
-    policy = torch.softmax(F.log_softmax(logits, -1) / config.policy_temperature, -1)
+    policy = torch.softmax(logits / config.policy_temperature, -1)
     returns = soft_watkins_returns(
         q=q,
         values=_unsquash(q, config),
