@@ -5,7 +5,7 @@ the users of those libraries expect it. Each adapter is imported from its own mo
 that none needs the libraries of the others.
 """
 
-from softcount.integrations.reward import IntrinsicReward, IntrinsicRewardConfig
+from softcount.integrations.reward import SMALL_WORLD, IntrinsicReward, IntrinsicRewardConfig
 from softcount.integrations.schedules import Constant, Linear, Steps
 
-__all__ = ["Constant", "IntrinsicReward", "IntrinsicRewardConfig", "Linear", "Steps"]
+__all__ = ["SMALL_WORLD", "Constant", "IntrinsicReward", "IntrinsicRewardConfig", "Linear", "Steps"]

@@ -87,6 +87,21 @@ class IntrinsicRewardConfig:
                 )
 
 
+SMALL_WORLD = IntrinsicRewardConfig(
+    memory=RecodeConfig(
+        size=2_000,
+        neighbours=5,
+        warmup_atoms=2_000,
+        count_discount=0.9999,
+        kernel_epsilon=0.1,
+        reward_constant=1.0,
+    ),
+    normaliser=NormaliserConfig(kind="none"),
+    first_update=2_000,
+)
+"""For worlds of hundreds of places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""
+
+
 class IntrinsicReward:
     """The bonus of a name of the paper's taxonomy, for a loop of one's own.
 
