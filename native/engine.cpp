@@ -319,7 +319,7 @@ void Engine::note_search(const SearchWork& one) {
     total.num_projected += one.num_projected;
     total.num_compared += one.num_compared;
     const double dim = stride_;
-    const double cost = double(one.num_centres) * dim * 0.5 + double(one.num_groups) * (kProjected * dim + 500.0) +
+    const double cost = double(one.num_centres) * dim * 0.5 + double(one.num_groups) * (kProjected * dim + 800.0) +
                         double(one.num_projected) * kProjected + double(one.num_compared) * (dim * 1.5 + 30.0);
     rows_since_build_ += 1;
     pruned_cost_ += (cost - pruned_cost_) / double(std::min<int64_t>(rows_since_build_, 256));
@@ -337,7 +337,7 @@ void Engine::choose_path(int64_t num_rows) {
         return;
     }
     if (rows_since_build_ < kJudgeAfter) return;
-    const double brute_cost = double(num_atoms) * stride_ * (num_rows >= 16 ? 0.45 : num_rows >= 3 ? 0.7 : 1.2);
+    const double brute_cost = double(num_atoms) * stride_ * (num_rows >= 16 ? 0.42 : num_rows >= 3 ? 0.6 : 0.9);
     if (pruned_cost_ > brute_cost) {
         drop_index();
         rows_to_wait_ = std::min(std::max(kFirstWait, 2 * rows_to_wait_), kLongestWait);
@@ -400,7 +400,7 @@ void Engine::copy_atoms(float* out) const {
 }
 
 size_t Engine::bytes() const {
-    return atoms_.capacity() * sizeof(float) + log_counts.capacity() * sizeof(double) + births.capacity() * sizeof(int64_t) +
+    return size_t(settings_.size * stride_) * sizeof(float) + log_counts.capacity() * sizeof(double) + births.capacity() * sizeof(int64_t) +
            changed_at_.capacity() * sizeof(int64_t) + removal_.bytes() + (index_ ? index_->bytes() : 0);
 }
 

@@ -103,7 +103,7 @@ private:
     const Kernels& kernels_;
     int stride_;
     Margin margin_;
-    std::vector<float> atoms_;  // size × stride, rows padded with zeros
+    Floats atoms_;  // size × stride, rows padded with zeros
     RemovalTree removal_;
     std::unique_ptr<GroupIndex> index_;
 

@@ -7,30 +7,61 @@
 namespace softcount {
 
 namespace {
-constexpr int kMostAtoms = 512;    // a larger group is split
+constexpr int kMostAtoms = 704;    // a larger group is split
+constexpr int kBuiltAtoms = 560;   // atoms per group when all are built
 constexpr int kFewestAtoms = 48;   // a smaller one is dissolved
-constexpr int kMostBuckets = 48;
+constexpr int kMostBuckets = 64;   // room; 63 are used at most, one bit of a mask each
 constexpr int kBuiltFill = 12;     // atoms per bucket after a rebuild, of kBucket
 constexpr int kTile = kProjected * kLanes;
 constexpr float kRound = 1e-5f;    // relative slack on radii
 constexpr float kTiny = 1e-18f;    // absolute slack, covers underflow of squares
 }  // namespace
 
-struct GroupIndex::Group {
-    explicit Group(int stride) : centre(size_t(stride)), basis(size_t(kProjected * stride)) {}
-
-    int num_atoms = 0, num_buckets = 0, num_changes = 0;
-    std::vector<float> centre, basis;
+// One block of memory: the fixed part, then the frame: centre [stride], basis [projected × stride].
+struct alignas(64) GroupIndex::Group {
+    int num_atoms, num_buckets, num_changes;
+    float box[2 * kProjected], frame[kProjected], most[kProjected], scale;
     float bucket_tiles[kMostBuckets / kLanes * kTile];
     float bucket_radius[kMostBuckets];
     uint8_t bucket_size[kMostBuckets];
-    float coordinates[kMostBuckets * kBucket * kProjected];
+    int16_t steps[kMostBuckets * kBucket * kProjected];
     int32_t slots[kMostBuckets * kBucket];
 
-    GroupView view() const { return {bucket_tiles, bucket_radius, coordinates, slots, bucket_size, num_buckets}; }
+    float* centre() { return reinterpret_cast<float*>(this + 1); }
+    const float* centre() const { return reinterpret_cast<const float*>(this + 1); }
+    float* basis(int stride) { return centre() + stride; }
+    const float* basis(int stride) const { return centre() + stride; }
+    GroupView view() const { return {box, frame, most, scale, bucket_tiles, bucket_radius, steps, slots, bucket_size, num_buckets}; }
 
     float* bucket_at(int b) { return bucket_tiles + b / kLanes * kTile + b % kLanes; }
-    float* point_at(int lane) { return coordinates + lane / kLanes * kTile + lane % kLanes; }
+    int16_t* steps_at(int lane) { return steps + lane / kBucket * (kBucket * kProjected) + lane % kBucket; }
+
+    void set_point(int lane, const float* y) {
+        int16_t point[kProjected];
+        to_steps(frame, most, scale, y, point);
+        for (int j = 0; j < kProjected; ++j) steps_at(lane)[j * kBucket] = point[j];
+        for (int j = 0; j < kProjected; ++j) {
+            box[j] = std::min(box[j], y[j]);
+            box[kProjected + j] = std::max(box[kProjected + j], y[j]);
+        }
+    }
+
+    // The frame is the box of the atoms at hand; 32000 steps along its longest side.
+    void set_frame(const float* projected, int count) {
+        std::fill(box, box + kProjected, std::numeric_limits<float>::infinity());
+        std::fill(box + kProjected, box + 2 * kProjected, -std::numeric_limits<float>::infinity());
+        float longest = 0.0f;
+        for (int j = 0; j < kProjected; ++j) {
+            for (int s = 0; s < count; ++s) {
+                box[j] = std::min(box[j], projected[s * kProjected + j]);
+                box[kProjected + j] = std::max(box[kProjected + j], projected[s * kProjected + j]);
+            }
+            frame[j] = box[j];
+            longest = std::max(longest, box[kProjected + j] - box[j]);
+        }
+        scale = longest > 1e-30f ? 32000.0f / longest : 0.0f;
+        for (int j = 0; j < kProjected; ++j) most[j] = std::floor((box[kProjected + j] - frame[j]) * scale + 0.5f);
+    }
 
     // Distance of y to the centre of a bucket, rounded up.
     float offset(int b, const float* y) {
@@ -42,15 +73,13 @@ struct GroupIndex::Group {
 };
 
 GroupIndex::GroupIndex(const float* rows, int dim, int stride, int64_t size, const Kernels& kernels)
-    : rows_(rows), dim_(dim), stride_(stride), kernels_(kernels), places_(size_t(size), Place{-1, 0}),
+    : rows_(rows), dim_(dim), stride_(stride), kernels_(kernels),
+      pool_(sizeof(Group) + size_t(stride) * (1 + kProjected) * sizeof(float)), places_(size_t(size), Place{-1, 0}),
       survivors_(size_t(kMostBuckets * kBucket)), survivor_d2_(size_t(kMostBuckets * kBucket) + kLanes) {}
 
-GroupIndex::~GroupIndex() = default;
-
 size_t GroupIndex::bytes() const {
-    const size_t per_group = sizeof(Group) + size_t(stride_) * (1 + kProjected) * sizeof(float) + sizeof(void*);
-    return groups_.size() * per_group + places_.capacity() * sizeof(Place) +
-           (centre_tiles_.capacity() + centre_d2_.capacity() + radii_.capacity() + survivor_d2_.capacity()) * sizeof(float) +
+    return pool_.bytes() + groups_.capacity() * sizeof(void*) + places_.capacity() * sizeof(Place) +
+           (centre_tiles_.capacity() + 4 * centre_d2_.capacity() + survivor_d2_.capacity()) * sizeof(float) +
            survivors_.capacity() * sizeof(int32_t) + order_.capacity() * sizeof(order_[0]);
 }
 
@@ -63,8 +92,13 @@ float GroupIndex::distance(const float* a, const float* b) const {
     return std::sqrt(d2);
 }
 
-// How far rounding may move a projected distance: errors of y_m and of y_e, relative to their distance from the centre.
-float GroupIndex::slack(const Group&, float extent) const { return 4.0f * float(dim_ + 8) * 0x1p-24f * extent + kTiny; }
+// Fetches what the first test of a group reads.
+void GroupIndex::prefetch(const Group& group) const {
+    const char* frame = reinterpret_cast<const char*>(group.centre());
+    const int bytes = stride_ * (1 + kProjected) * int(sizeof(float));
+    __builtin_prefetch(&group);
+    for (int i = 0; i < std::min(bytes, 2048); i += 64) __builtin_prefetch(frame + i);
+}
 
 void GroupIndex::search(const float* e, Candidates& found, SearchWork& work) {
     const int num = int(groups_.size());
@@ -76,7 +110,7 @@ void GroupIndex::search(const float* e, Candidates& found, SearchWork& work) {
     const bool wants_neighbours = found.is_exhaustive();
     if (wants_neighbours) {
         const Group& group = *groups_[size_t(nearest)];
-        kernels_.project(group.basis.data(), stride_, group.centre.data(), e, y);
+        kernels_.project(group.basis(stride_), stride_, group.centre(), e, y);
         const uint64_t done = seed(group, e, y, found.num_kept(), found, work);
         found.tighten();
         visit(nearest, e, done, y, found, work);
@@ -84,16 +118,17 @@ void GroupIndex::search(const float* e, Candidates& found, SearchWork& work) {
     }
     float reach = std::sqrt(found.threshold) * (1.0f + kRound);
     const float shrink = 1.0f - float(dim_ + 8) * 0x1p-23f;
+    const int count = kernels_.select(centre_d2_.data(), radii_.data(), num, shrink, reach, chosen_.data(), bounds_.data());
     order_.clear();
-    for (int32_t g = 0; g < num; ++g) {
-        const float bound = std::sqrt(centre_d2_[size_t(g)]) * shrink - radii_[size_t(g)];
-        if (bound <= reach && !(wants_neighbours && g == nearest)) order_.emplace_back(bound, g);
-    }
+    for (int i = 0; i < count; ++i)
+        if (!(wants_neighbours && chosen_[size_t(i)] == nearest)) order_.emplace_back(bounds_[size_t(i)], chosen_[size_t(i)]);
     std::sort(order_.begin(), order_.end());
-    for (const auto& [bound, g] : order_) {
+    for (size_t i = 0; i < order_.size(); ++i) {
+        const auto [bound, g] = order_[i];
         if (bound > reach) break;
+        if (i + 2 < order_.size()) prefetch(*groups_[size_t(order_[i + 2].second)]);
         const Group& group = *groups_[size_t(g)];
-        kernels_.project(group.basis.data(), stride_, group.centre.data(), e, y);
+        kernels_.project(group.basis(stride_), stride_, group.centre(), e, y);
         const int32_t before = found.size;
         visit(g, e, 0, y, found, work);
         if (found.size == before) continue;
@@ -124,7 +159,9 @@ uint64_t GroupIndex::seed(const Group& group, const float* e, const float* y, in
 void GroupIndex::visit(int32_t g, const float* e, uint64_t done, const float* y, Candidates& found, SearchWork& work) {
     const Group& group = *groups_[size_t(g)];
     const float extent = radii_[size_t(g)] + std::sqrt(centre_d2_[size_t(g)]);
-    const float reach = std::sqrt(found.threshold) * (1.0f + kRound) + slack(group, extent);
+    // Rounding may move a projected distance: errors of y_m and y_e, relative to their distances from the centre.
+    const float slack = 4.0f * float(dim_ + 8) * 0x1p-24f * extent + kTiny;
+    const float reach = std::sqrt(found.threshold) * (1.0f + kRound) + slack;
     work.num_groups += 1;
     const int count = kernels_.scan_group(group.view(), y, reach, done, survivors_.data(), &work.num_projected);
     compare(e, count, found, work);
@@ -140,16 +177,16 @@ void GroupIndex::compare(const float* e, int count, Candidates& found, SearchWor
 // ---- building ----
 
 void GroupIndex::build(int64_t n) {
+    for (Group* group : groups_) pool_.give(group);
     groups_.clear();
-    radii_.clear();
     std::vector<int32_t> slots(static_cast<size_t>(n));
     for (int64_t s = 0; s < n; ++s) slots[size_t(s)] = int32_t(s);
-    if (n > 0) split(slots.data(), n);
+    if (n > 0) split(slots.data(), n, (n + kBuiltAtoms - 1) / kBuiltAtoms);
 }
 
-// Halves along the direction of largest spread until the parts are small enough for a group.
-void GroupIndex::split(int32_t* slots, int64_t count) {
-    if (count <= kMostAtoms) {
+// Cuts atoms into `parts` groups of nearly equal size, across the direction of largest spread.
+void GroupIndex::split(int32_t* slots, int64_t count, int64_t parts) {
+    if (parts == 1) {
         fill(add_group(), slots, int(count));
         return;
     }
@@ -162,11 +199,12 @@ void GroupIndex::split(int32_t* slots, int64_t count) {
     std::vector<std::pair<float, int32_t>> along(static_cast<size_t>(count));
     for (int64_t s = 0; s < count; ++s)
         along[size_t(s)] = {dot(row(slots[s]), direction.data(), stride_), slots[s]};
-    std::nth_element(along.begin(), along.begin() + count / 2, along.end());
+    const int64_t left = parts / 2, middle = count * left / parts;
+    std::nth_element(along.begin(), along.begin() + middle, along.end());
     for (int64_t s = 0; s < count; ++s) slots[s] = along[size_t(s)].second;
     along = {};
-    split(slots, count / 2);
-    split(slots + count / 2, count - count / 2);
+    split(slots, middle, left);
+    split(slots + middle, count - middle, parts - left);
 }
 
 void GroupIndex::rebuild(int32_t g, int32_t extra) {
@@ -179,7 +217,7 @@ void GroupIndex::rebuild(int32_t g, int32_t extra) {
         fill(g, slots.data(), int(slots.size()));
     } else {
         drop_group(g);
-        split(slots.data(), int64_t(slots.size()));
+        split(slots.data(), int64_t(slots.size()), 2);
     }
 }
 
@@ -192,19 +230,21 @@ void GroupIndex::fill(int32_t g, const int32_t* slots, int count) {
     std::vector<double> sum(static_cast<size_t>(stride_));
     for (int s = 0; s < count; ++s)
         for (int i = 0; i < stride_; ++i) sum[size_t(i)] += row(slots[s])[i];
-    for (int i = 0; i < stride_; ++i) group.centre[size_t(i)] = float(sum[size_t(i)] / count);
-    principal_directions(centred_sample(rows_, stride_, slots, count, 128, group.centre.data()), stride_, kProjected, 4,
-                         group.basis.data());
+    for (int i = 0; i < stride_; ++i) group.centre()[i] = float(sum[size_t(i)] / count);
+    principal_directions(centred_sample(rows_, stride_, slots, count, 128, group.centre()), stride_, kProjected, 4,
+                         group.basis(stride_));
     std::vector<float> projected(size_t(count * kProjected));
     std::vector<int32_t> order(static_cast<size_t>(count));
     float radius = 0.0f;
     for (int s = 0; s < count; ++s) {
-        kernels_.project(group.basis.data(), stride_, group.centre.data(), row(slots[s]), &projected[size_t(s * kProjected)]);
-        radius = std::max(radius, distance(row(slots[s]), group.centre.data()));
+        float* y = &projected[size_t(s * kProjected)];
+        kernels_.project(group.basis(stride_), stride_, group.centre(), row(slots[s]), y);
+        radius = std::max(radius, distance(row(slots[s]), group.centre()));
         order[size_t(s)] = s;
     }
     radii_[size_t(g)] = radius * (1.0f + kRound + float(dim_) * 0x1p-23f) + kTiny;
     set_centre(g);
+    group.set_frame(projected.data(), count);
     make_buckets(group, order.data(), count, (count + kBuiltFill - 1) / kBuiltFill, projected.data());
     for (int b = 0; b < group.num_buckets; ++b)
         for (int l = b * kBucket; l < b * kBucket + group.bucket_size[b]; ++l) {
@@ -247,7 +287,7 @@ void GroupIndex::make_buckets(Group& group, int32_t* order, int count, int num_b
         const float* y = projected + order[s] * kProjected;
         radius = std::max(radius, group.offset(b, y));
         group.slots[b * kBucket + s] = order[s];
-        for (int j = 0; j < kProjected; ++j) group.point_at(b * kBucket + s)[j * kLanes] = y[j];
+        group.set_point(b * kBucket + s, y);
     }
     group.bucket_radius[b] = radius;
 }
@@ -255,24 +295,25 @@ void GroupIndex::make_buckets(Group& group, int32_t* order, int count, int num_b
 // ---- following the memory ----
 
 int32_t GroupIndex::add_group() {
-    groups_.push_back(std::make_unique<Group>(stride_));
-    radii_.push_back(0.0f);
+    groups_.push_back(static_cast<Group*>(pool_.take()));
     const size_t tiles = (groups_.size() + kLanes - 1) / kLanes;
     centre_tiles_.resize(tiles * size_t(dim_) * kLanes);
-    centre_d2_.resize(tiles * kLanes);
+    for (auto* values : {&centre_d2_, &bounds_, &radii_}) values->resize(tiles * kLanes);
+    chosen_.resize(tiles * kLanes);
     return int32_t(groups_.size()) - 1;
 }
 
 void GroupIndex::set_centre(int32_t g) {
     float* tile = centre_tiles_.data() + int64_t(g / kLanes) * dim_ * kLanes + g % kLanes;
-    for (int i = 0; i < dim_; ++i) tile[i * kLanes] = groups_[size_t(g)]->centre[size_t(i)];
+    for (int i = 0; i < dim_; ++i) tile[i * kLanes] = groups_[size_t(g)]->centre()[i];
 }
 
 // The last group takes the place of the dropped one.
 void GroupIndex::drop_group(int32_t g) {
     const int32_t last = int32_t(groups_.size()) - 1;
+    pool_.give(groups_[size_t(g)]);
     if (g != last) {
-        groups_[size_t(g)] = std::move(groups_[size_t(last)]);
+        groups_[size_t(g)] = groups_[size_t(last)];
         radii_[size_t(g)] = radii_[size_t(last)];
         Group& group = *groups_[size_t(g)];
         for (int b = 0; b < group.num_buckets; ++b)
@@ -280,7 +321,6 @@ void GroupIndex::drop_group(int32_t g) {
         set_centre(g);
     }
     groups_.pop_back();
-    radii_.pop_back();
 }
 
 void GroupIndex::dissolve(int32_t g) {
@@ -317,9 +357,9 @@ void GroupIndex::insert(int32_t slot) {
 void GroupIndex::place(int32_t g, int32_t slot) {
     Group& group = *groups_[size_t(g)];
     float y[kProjected];
-    kernels_.project(group.basis.data(), stride_, group.centre.data(), row(slot), y);
+    kernels_.project(group.basis(stride_), stride_, group.centre(), row(slot), y);
     int bucket = nearest_bucket(group, y);
-    if (group.num_atoms >= kMostAtoms || (group.bucket_size[bucket] == kBucket && group.num_buckets == kMostBuckets)) {
+    if (group.num_atoms >= kMostAtoms || (group.bucket_size[bucket] == kBucket && group.num_buckets == kMostBuckets - 1)) {
         rebuild(g, slot);
         return;
     }
@@ -331,7 +371,7 @@ void GroupIndex::place(int32_t g, int32_t slot) {
     }
     put(g, bucket, slot, y);
     group.num_atoms += 1;
-    const float d = distance(row(slot), group.centre.data()) * (1.0f + kRound + float(dim_) * 0x1p-23f) + kTiny;
+    const float d = distance(row(slot), group.centre()) * (1.0f + kRound + float(dim_) * 0x1p-23f) + kTiny;
     radii_[size_t(g)] = std::max(radii_[size_t(g)], d);
     note_change(g, 4);
 }
@@ -340,7 +380,7 @@ void GroupIndex::put(int32_t g, int bucket, int32_t slot, const float* y) {
     Group& group = *groups_[size_t(g)];
     const int lane = bucket * kBucket + group.bucket_size[bucket]++;
     group.slots[lane] = slot;
-    for (int j = 0; j < kProjected; ++j) group.point_at(lane)[j * kLanes] = y[j];
+    group.set_point(lane, y);
     group.bucket_radius[bucket] = std::max(group.bucket_radius[bucket], group.offset(bucket, y));
     places_[size_t(slot)] = {g, lane};
 }
@@ -352,7 +392,7 @@ void GroupIndex::take_out(int32_t slot) {
     const int bucket = place.lane / kBucket, last = bucket * kBucket + --group.bucket_size[bucket];
     if (last == place.lane) return;
     group.slots[place.lane] = group.slots[last];
-    for (int j = 0; j < kProjected; ++j) group.point_at(place.lane)[j * kLanes] = group.point_at(last)[j * kLanes];
+    for (int j = 0; j < kProjected; ++j) group.steps_at(place.lane)[j * kBucket] = group.steps_at(last)[j * kBucket];
     places_[size_t(group.slots[last])] = place;
 }
 
@@ -375,14 +415,14 @@ void GroupIndex::move(int32_t slot) {
     const Place at = places_[size_t(slot)];
     Group& group = *groups_[size_t(at.group)];
     const float* e = row(slot);
-    const float d = distance(e, group.centre.data()) * (1.0f + kRound + float(dim_) * 0x1p-23f) + kTiny;
+    const float d = distance(e, group.centre()) * (1.0f + kRound + float(dim_) * 0x1p-23f) + kTiny;
     if (d > radii_[size_t(at.group)]) {
         remove(slot);
         insert(slot);
         return;
     }
     float y[kProjected];
-    kernels_.project(group.basis.data(), stride_, group.centre.data(), e, y);
+    kernels_.project(group.basis(stride_), stride_, group.centre(), e, y);
     int bucket = at.lane / kBucket;
     if (group.offset(bucket, y) > group.bucket_radius[bucket]) {
         const int other = nearest_bucket(group, y);
@@ -394,7 +434,7 @@ void GroupIndex::move(int32_t slot) {
         }
         group.bucket_radius[bucket] = group.offset(bucket, y);
     }
-    for (int j = 0; j < kProjected; ++j) group.point_at(at.lane)[j * kLanes] = y[j];
+    group.set_point(at.lane, y);
     note_change(at.group, 1);
 }
 

@@ -1,6 +1,6 @@
 // The pruned search: an exact index of the atoms that follows every move, insertion and removal.
 //
-// Atoms live in groups of at most 512 neighbours. A group knows its centre, a radius that covers
+// Atoms live in groups of at most 704 neighbours. A group knows its centre, a radius that covers
 // its atoms, and an orthonormal basis of 8 directions in which its atoms differ most. Distances
 // between projections never exceed distances between points, so within a group atoms are filtered
 // by 8 coordinates instead of D; buckets of 16 lanes with radii in the projected space skip most
@@ -8,10 +8,10 @@
 // of a group, and every bound carries slack for float32 rounding: nothing within reach is ever lost.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "candidates.h"
+#include "pages.h"
 
 namespace softcount {
 
@@ -24,7 +24,6 @@ struct SearchWork {
 class GroupIndex {
 public:
     GroupIndex(const float* rows, int dim, int stride, int64_t size, const Kernels& kernels);
-    ~GroupIndex();
 
     void build(int64_t n);
     void insert(int32_t slot);
@@ -47,7 +46,7 @@ private:
     uint64_t seed(const Group& group, const float* e, const float* y, int wanted, Candidates& found, SearchWork& work);
     void compare(const float* e, int count, Candidates& found, SearchWork& work);
 
-    void split(int32_t* slots, int64_t count);
+    void split(int32_t* slots, int64_t count, int64_t parts);
     void rebuild(int32_t g, int32_t extra);
     void fill(int32_t g, const int32_t* slots, int count);
     void make_buckets(Group& group, int32_t* order, int count, int num_buckets, const float* projected);
@@ -62,13 +61,15 @@ private:
     void put(int32_t g, int bucket, int32_t slot, const float* y);
     void note_change(int32_t g, int weight);
     float distance(const float* a, const float* b) const;
-    float slack(const Group& group, float distance_to_centre) const;
+    void prefetch(const Group& group) const;
 
     const float* rows_;
     int dim_, stride_;
     const Kernels& kernels_;
-    std::vector<std::unique_ptr<Group>> groups_;
-    std::vector<float> centre_tiles_, centre_d2_, radii_;
+    BlockPool pool_;
+    std::vector<Group*> groups_;
+    std::vector<float> centre_tiles_, centre_d2_, bounds_, radii_;
+    std::vector<int32_t> chosen_;
     std::vector<Place> places_;
     std::vector<int32_t> survivors_;
     std::vector<float> survivor_d2_;

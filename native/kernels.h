@@ -32,21 +32,37 @@ struct Queue {
     }
 };
 
-// What a scan of one group of the pruned index reads (groups.h).
+// What a scan of one group of the pruned index reads (groups.h). Coordinates of atoms are 16-bit steps of a frame:
+// q_j = (y_j − frame_j)·scale, clamped to the frame.
 struct GroupView {
+    const float* box;            // least and greatest coordinates of its atoms and frame, 2 × [projected]
+    const float* frame;          // [projected]
+    const float* most;           // the last step in each direction, [projected]
+    float scale;
     const float* bucket_tiles;   // centres, [tile][projected][lane]
     const float* bucket_radius;  // [bucket]
-    const float* coordinates;    // atoms, [tile][projected][lane]
-    const int32_t* slots;        // [lane], −1 where empty
+    const int16_t* steps;        // atoms, [bucket][projected][kBucket]
+    const int32_t* slots;        // [bucket][kBucket]
     const uint8_t* bucket_size;
     int num_buckets;
 };
+
+// Where a projection lies in the frame of its group.
+static inline void to_steps(const float* frame, const float* most, float scale, const float* y, int16_t* steps) {
+    for (int j = 0; j < kProjected; ++j) {
+        const float x = (y[j] - frame[j]) * scale + 0.5f;
+        steps[j] = (int16_t)(x < 0.0f ? 0.0f : x > most[j] ? most[j] : x);
+    }
+}
 
 struct Kernels {
     const char* name;
 
     // Squared distances of `num_tiles` tiles of points in `dims` dimensions to e.
     void (*tile_distances)(const float* tiles, int num_tiles, int dims, const float* e, float* d2);
+
+    // Writes the groups with √d2·shrink − radius ≤ reach and those bounds; returns how many.
+    int (*select)(const float* d2, const float* radii, int num, float shrink, float reach, int32_t* groups, float* bounds);
 
     // Squared distances of the rows in `slots` to e.
     void (*row_distances)(const float* rows, int stride, const float* e, const int32_t* slots, int count, float* d2);

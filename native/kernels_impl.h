@@ -16,6 +16,7 @@ namespace {
 
 typedef float F8 __attribute__((vector_size(32)));
 typedef int32_t I8 __attribute__((vector_size(32)));
+typedef int16_t S16 __attribute__((vector_size(32)));
 
 inline F8 load(const float* p) {
     F8 v;
@@ -108,6 +109,27 @@ void tile_distances(const float* tiles, int num_tiles, int dims, const float* e,
         for (int i = 0; i < dims; ++i) a = add_square(a, load(tiles + i * kLanes) - splat(e[i]));
         store(d2 + t * kLanes, a);
     }
+}
+
+int select(const float* d2, const float* radii, int num, float shrink, float reach, int32_t* groups, float* bounds) {
+    int count = 0;
+    for (int g = 0; g < num; g += kLanes) {
+#if defined(__AVX2__) && defined(__FMA__)
+        const F8 root = (F8)_mm256_sqrt_ps((__m256)load(d2 + g));
+#else
+        F8 root = load(d2 + g);
+        for (int l = 0; l < kLanes; ++l) root[l] = std::sqrt(root[l]);
+#endif
+        const F8 bound = root * splat(shrink) - load(radii + g);
+        unsigned mask = mask_le(bound, splat(reach));
+        if (num - g < kLanes) mask &= (1u << (num - g)) - 1;
+        for (; mask != 0; mask &= mask - 1) {
+            const int l = __builtin_ctz(mask);
+            groups[count] = g + l;
+            bounds[count++] = bound[l];
+        }
+    }
+    return count;
 }
 
 void row_distances(const float* rows, int stride, const float* e, const int32_t* slots, int count, float* d2) {
@@ -243,27 +265,67 @@ inline F8 projected_distances(const float* tile, const F8* y) {
     return a + b;
 }
 
+// Bit l is set where the squared distance in steps, in units of 2¹⁶ and rounded down, is at most `limit`.
+inline unsigned near_steps(const int16_t* steps, const int16_t* point, int limit) {
+#if defined(__AVX2__) && defined(__FMA__)
+    __m256i sum = _mm256_setzero_si256();
+    for (int j = 0; j < kProjected; ++j) {
+        const __m256i x = _mm256_loadu_si256((const __m256i*)(steps + j * kBucket));
+        const __m256i difference = _mm256_sub_epi16(x, _mm256_set1_epi16(point[j]));
+        sum = _mm256_adds_epu16(sum, _mm256_mulhi_epi16(difference, difference));
+    }
+    const __m256i most = _mm256_set1_epi16((int16_t)(uint16_t)limit);
+    const __m256i is_near = _mm256_cmpeq_epi16(_mm256_max_epu16(sum, most), most);
+    const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(is_near, is_near), 0xD8);
+    return (unsigned)_mm256_movemask_epi8(bytes) & 0xFFFF;
+#else
+    int32_t sum[kBucket] = {};
+    for (int j = 0; j < kProjected; ++j)
+        for (int l = 0; l < kBucket; ++l) {
+            const int32_t difference = steps[j * kBucket + l] - point[j];
+            sum[l] += difference * difference >> 16;
+        }
+    unsigned mask = 0;
+    for (int l = 0; l < kBucket; ++l) mask |= (unsigned)(sum[l] <= limit || limit == 65535) << l;
+    return mask;
+#endif
+}
+
 int scan_group(const GroupView& group, const float* y, float reach, uint64_t done, int32_t* out,
                int64_t* num_scanned) {
-    constexpr int kTile = kProjected * kLanes;
+    const F8 low = load(group.box) - load(y), high = load(y) - load(group.box + kProjected), zero = splat(0.0f);
+    F8 outside = low > high ? low : high;
+    outside = outside > zero ? outside : zero;
+    outside *= outside;
+    float to_box = 0.0f;
+    for (int j = 0; j < kProjected; ++j) to_box += outside[j];
+    const float reach2 = reach * reach * 1.00001f;
+    if (to_box > reach2) return 0;
+
     F8 point[kProjected];
     for (int j = 0; j < kProjected; ++j) point[j] = splat(y[j]);
     uint64_t visit = 0;
     for (int b = 0; b < group.num_buckets; b += kLanes) {
-        const F8 d2 = projected_distances(group.bucket_tiles + b / kLanes * kTile, point);
-        const F8 far = (splat(reach) + load(group.bucket_radius + b));
+        const F8 d2 = projected_distances(group.bucket_tiles + b / kLanes * kProjected * kLanes, point);
+        const F8 far = splat(reach) + load(group.bucket_radius + b);
         visit |= (uint64_t)mask_le(d2, far * far * splat(1.00001f)) << b;
     }
-    if (group.num_buckets < 64) visit &= (1ull << group.num_buckets) - 1;
-    visit &= ~done;
-    const F8 limit = splat(reach * reach * 1.00001f);
+    visit &= ~done & ((1ull << group.num_buckets) - 1);
+    for (uint64_t rest = visit; rest != 0; rest &= rest - 1) {
+        const char* steps = (const char*)(group.steps + (int64_t)__builtin_ctzll(rest) * kBucket * kProjected);
+        for (int line = 0; line < 4; ++line) __builtin_prefetch(steps + line * 64);
+    }
+    // Inside the box the distance left is √(reach² − to_box²): coordinates of atoms lie within it.
+    int16_t steps[kProjected];
+    to_steps(group.frame, group.most, group.scale, y, steps);
+    const float left = std::sqrt(reach2 - to_box * 0.99999f) * group.scale + 4.0f;
+    const float units = left * left * (1.00001f / 65536.0f);
+    const int limit = units < 65535.0f ? (int)units : 65535;
     int count = 0;
     for (uint64_t rest = visit; rest != 0; rest &= rest - 1) {
         const int b = __builtin_ctzll(rest);
         *num_scanned += group.bucket_size[b];
-        const float* tile = group.coordinates + (int64_t)b * kBucket * kProjected;
-        unsigned mask = mask_le(projected_distances(tile, point), limit);
-        if (group.bucket_size[b] > kLanes) mask |= mask_le(projected_distances(tile + kTile, point), limit) << kLanes;
+        unsigned mask = near_steps(group.steps + (int64_t)b * kBucket * kProjected, steps, limit);
         mask &= (1u << group.bucket_size[b]) - 1;
         for (; mask != 0; mask &= mask - 1) out[count++] = group.slots[b * kBucket + __builtin_ctz(mask)];
     }
@@ -313,7 +375,7 @@ void exact_distances(const float* rows, int stride, int dim, const float* e, con
 }  // namespace
 
 extern const Kernels KERNELS_NAME;
-const Kernels KERNELS_NAME = {KERNELS_LABEL, tile_distances, row_distances, scan_rows,      scan_batch,
+const Kernels KERNELS_NAME = {KERNELS_LABEL, tile_distances, select, row_distances, scan_rows, scan_batch,
                               project,       scan_group,     exact_distances};
 
 }  // namespace softcount

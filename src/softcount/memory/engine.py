@@ -125,5 +125,5 @@ class NativeEngine:
         return str(self._native.kernels)
 
     def work(self) -> dict[str, int]:
-        """Returns counts of what was done since the engine was made: rows per path, atoms looked at, rebuilds."""
+        """Returns what was done since the engine was made: rows per path, atoms looked at, builds."""
         return dict(self._native.work())
