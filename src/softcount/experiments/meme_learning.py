@@ -64,7 +64,7 @@ class Task:
     forgets: bool = False
     """Zero the recurrent state at every step, in acting and in learning."""
     metric: str = "evaluation"
-    """`evaluation`: greedy episodes of the best arm; `training`: what the actors themselves got."""
+    """`evaluation`: greedy episodes of the best arm; `training`: what the actors got, all copies alike."""
 
 
 @dataclass
@@ -115,11 +115,11 @@ def _two_mixtures(config: MemeConfig) -> MemeConfig:
     return replace(config, network=replace(config.network, num_mixtures=2))
 
 
-CUE = Task(world=CueMemory(), steps=3000, config=_recurrent(_agent(discount_min=0.97)))
-CHAIN = Task(world=Chain(), steps=2000, config=_agent())
+CUE = Task(world=CueMemory(), steps=4000, config=_recurrent(_agent(discount_min=0.97)))
+CHAIN = Task(world=Chain(), steps=1600, config=_agent())
 TWO_WORLDS = Task(
     world=TwoWorlds(),
-    steps=3000,
+    steps=2000,
     config=_two_mixtures(_agent()),
     bandit=BanditConfig(epsilon=0.1, discount=0.97, bonus=0.3),
     metric="training",
@@ -176,14 +176,20 @@ def run(task: Task, seed: int) -> Curve:
     evaluator = Evaluator(ToyVector(task.world, num_envs=64, seed=seed), roles.inference, epsilon=0.0)
     score = roles.memory.scorer()
     curve = Curve()
+    totals, gained = np.zeros(NUM_ENVS), [[0.0] for _ in range(NUM_ENVS)]
     for n in range(1, task.steps + 1):
+        now = roles.actor.timestep
+        totals += now.reward
+        for i in np.flatnonzero(now.is_last):
+            gained[i].append(totals[i])
+            totals[i] = 0.0
         loop.step()
         if n % (task.steps // CURVE_POINTS):
             continue
-        episodes = roles.actor.take_episodes()
-        mean = float(np.mean([episode.extrinsic_return for episode in episodes]))
         if task.metric == "evaluation":
             mean = evaluator(best_arm(roles.actor.statistics()), score, seed=n).mean_return
+        else:
+            mean = float(np.mean([np.mean(one[-10:]) for one in gained]))
         curve.steps.append(loop.num_steps)
         curve.returns.append(mean)
     return curve
