@@ -79,7 +79,9 @@ def build(config: RunConfig) -> Roles:
         normaliser=config.normaliser,
     )
     inference = Inference(
-        MemeNetwork(env.observation_spec, env.action_spec, config.meme.network), copy.deepcopy(representation)
+        MemeNetwork(env.observation_spec, env.action_spec, config.meme.network),
+        copy.deepcopy(representation),
+        config.meme,
     )
     bandit_seeds = np.random.SeedSequence(seeds.bandits).generate_state(config.num_envs)
     actor = Actor(

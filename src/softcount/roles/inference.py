@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from softcount.agents.meme.agent import MemeConfig, preferences
 from softcount.agents.meme.network import Inputs, MemeNetwork
 from softcount.roles.actor import Reply, Request
 from softcount.tensors import load_module, module_state, to_arrays, to_tensors
@@ -27,7 +28,8 @@ class Parameters(NamedTuple):
 class Inference:
     """Answers requests of actors with the parameters it was last given."""
 
-    def __init__(self, network: MemeNetwork, representation: nn.Module | None) -> None:
+    def __init__(self, network: MemeNetwork, representation: nn.Module | None, config: MemeConfig) -> None:
+        self.config = config
         self.network = network.eval()
         self.representation = representation.eval() if representation is not None else None
 
@@ -61,7 +63,7 @@ class Inference:
             asked.observation, asked.prev_action, asked.reward, asked.prev_intrinsic, asked.is_first
         )
         one_step = map_arrays(lambda x: x[None], inputs)  # [1, B, ...]
-        logits, state = self.network.policy(one_step, asked.state)
+        logits, state = preferences(self.network, one_step, asked.state, self.config)
         features, feature_state = Features(), ()  # type: tuple[Features, tuple[Tensor, ...]]
         if self.representation is not None:
             features, feature_state = self._represent(

@@ -9,13 +9,20 @@ target. What acts is the online network (`parameters()`), through `act_step`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
-from softcount.agents.meme.loss import Batch, Ladders, LossConfig, RunningMoments, meme_loss
+from softcount.agents.meme.loss import (
+    Batch,
+    Ladders,
+    LossConfig,
+    RunningMoments,
+    combine_values,
+    meme_loss,
+)
 from softcount.agents.meme.network import Inputs, MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import act, beta_ladder, discount_ladder
 from softcount.tensors import (
@@ -47,6 +54,8 @@ class MemeConfig:
     """Adam's ε."""
     max_grad_norm: float | None = 40.0
     """Clip gradients to this global norm; None does not."""
+    act_on: Literal["policy", "values"] = "policy"
+    """What acting is greedy on: the distilled policy [MEME], or Q itself, which follows news faster."""
     target_update_period: int = 1500
     """Copy the online to the target network every so many updates."""
 
@@ -57,6 +66,17 @@ class Acted(NamedTuple):
     action: Array  # [B] int64
     log_prob: Array  # [B] float32, under the ε-greedy behaviour
     state: Any  # recurrent state after this step, leaves [B, ...] NumPy
+
+
+def preferences(
+    network: MemeNetwork, inputs: Inputs, state: Any, config: MemeConfig
+) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+    """Returns what each mixture's acting is greedy on, `[T, B, N, A]`, and the new recurrent state."""
+    if config.act_on == "policy":
+        return network.policy(inputs, state)
+    outputs, state = network(inputs, state)
+    beta = torch.from_numpy(beta_ladder(config.network.num_mixtures, config.loss.beta_max)).to(outputs.logits)
+    return combine_values(outputs, beta, config.loss), state
 
 
 @torch.inference_mode()
