@@ -142,6 +142,19 @@ def test_a_seed_opens_a_new_world_and_repeats_it(server):
     assert len(server.destroyed) == 4
 
 
+def test_opening_and_closing_worlds_leaves_no_threads(server):
+    DmHard8(config(server)).close()
+    before = threading.active_count()
+    for _ in range(5):
+        env = DmHard8(config(server))
+        env.reset()
+        env.close()
+    deadline = time.monotonic() + 5
+    while threading.active_count() > before + 1 and time.monotonic() < deadline:
+        time.sleep(0.02)  # gRPC ends its own threads a moment later
+    assert threading.active_count() <= before + 1
+
+
 def test_copies_on_one_server_make_a_vector_environment(server):
     env = GymnasiumVector([DmHard8(config(server, width=8, height=6)) for _ in range(2)], seed=0)
     assert env.reset().is_first.all()
