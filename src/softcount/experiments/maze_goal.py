@@ -1,0 +1,173 @@
+"""Finds the goal of Random Disco Mazes, with the bonus and without: several layouts and seeds.
+
+    python -m softcount.experiments.maze_goal --size 11 --steps 1000000 --out results/meme/maze_11.json
+
+Each run is a training run of its own process in `--runs`; two go side by side. A run that is
+already there is resumed or taken as it is, so that the command can be stopped and repeated.
+The JSON holds, for every run, when each place was first seen, when the goal was first
+reached, the evaluations on the way, the wall clock and the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softcount.launch import checkpoint
+from softcount.launch.run import CHECKPOINTS, METRICS, read_config
+from softcount.records import read_metrics
+
+
+class Setting(NamedTuple):
+    """One run."""
+
+    agent: str
+    size: int
+    layout: int
+    seed: int
+    steps: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.agent}__size{self.size}__layout{self.layout}__seed{self.seed}"
+
+
+def settings(
+    agents: Sequence[str], size: int, layouts: Sequence[int], seeds: Sequence[int], steps: int
+) -> Iterator[Setting]:
+    for seed in seeds:
+        for layout in layouts:
+            for agent in agents:
+                yield Setting(agent, size, layout, seed, steps)
+
+
+def train(setting: Setting, runs: Path, extra: Sequence[str]) -> Path:
+    """Trains a run to its end in a process of its own, from where it was left."""
+    folder = runs / setting.name
+    if (folder / CHECKPOINTS / checkpoint.MANIFEST).exists():
+        command = ["resume", str(folder), "--steps", str(setting.steps)]
+    else:
+        options = [f"size={setting.size}", f"layout={setting.layout}"]
+        command = ["train", setting.agent, "--run", str(folder), "--env-options", *options]
+        command += ["--steps", str(setting.steps), "--seed", str(setting.seed), *extra]
+    runs.mkdir(parents=True, exist_ok=True)
+    with open(runs / f"{setting.name}.log", "a") as log:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-m", "softcount.cli", *command],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+    if done.returncode != 0:
+        raise RuntimeError(f"{setting.name} failed; see {runs / setting.name}.log")
+    return folder
+
+
+def summarise(folder: Path) -> dict[str, Any]:
+    """Reads what a finished run has seen and how it evaluated."""
+    from softcount.launch.build import make_env
+
+    config = read_config(folder)
+    maze: Any = make_env(config, 1, 0)
+    seen = checkpoint.read(folder / CHECKPOINTS).parts["loop"]["coverage"]
+    cells = [maze.cell_of(place) for place in seen["places"].tolist()]
+    distances = [int(maze.distances[cell]) for cell in cells]
+    first_seen = dict(zip(cells, seen["first_seen"].tolist(), strict=True))
+    rows = list(read_metrics(folder / METRICS))
+    return {
+        "agent": config.agent,
+        "env_options": config.env_options,
+        "seed": config.seed,
+        "steps": rows[-1]["step"],
+        "seconds": rows[-1]["time/elapsed"],
+        "num_places": maze.num_places,
+        "places": len(cells),
+        "first_seen": sorted(first_seen.values()),
+        "goal_distance": int(maze.distances[maze.goal]),
+        "depth": max(distances),
+        "first_goal": first_seen.get(tuple(maze.goal)),
+        "evaluations": [
+            [r["step"], r["eval/success_rate"], r["eval/length"]] for r in rows if "eval/return" in r
+        ],
+        "coverage": [[r["step"], r["coverage/places"]] for r in rows],
+    }
+
+
+def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draws coverage over steps, a line per run, a star where the goal was first reached."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    agents = list(dict.fromkeys(r["agent"] for r in results))
+    for result in results:
+        colour = f"C{agents.index(result['agent'])}"
+        steps, places = np.array(result["coverage"]).T
+        axes[0].plot(steps, places / result["num_places"], color=colour, alpha=0.8)
+        if result["first_goal"]:
+            axes[0].plot(result["first_goal"], 1.0, marker="*", color=colour, markersize=10)
+        if result["evaluations"]:
+            steps, success, _ = np.array(result["evaluations"]).T
+            axes[1].plot(steps, success, color=colour, alpha=0.8)
+    for i, agent in enumerate(agents):
+        axes[0].plot([], [], color=f"C{i}", label=agent)
+    axes[0].set(
+        xlabel="actor steps", ylabel="share of places visited", title="coverage (stars: goal first reached)"
+    )
+    axes[1].set(
+        xlabel="actor steps",
+        ylabel="share of episodes",
+        title="evaluator reaches the goal",
+        ylim=(-0.05, 1.05),
+    )
+    axes[0].legend()
+    figure.savefig(path, dpi=110)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--agents", nargs="+", default=["MEME-RECODE-AP", "MEME"])
+    parser.add_argument("--size", type=int, default=11)
+    parser.add_argument("--layouts", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=Path, default=Path("runs/maze_goal"))
+    parser.add_argument("--out", type=Path, default=Path("results/meme/maze_11.json"))
+    parser.add_argument("--picture", type=Path, default=Path("docs/images/maze_11.png"))
+    parser.add_argument("--workers", type=int, default=2)
+    arguments, extra = parser.parse_known_args()
+    todo = list(
+        settings(arguments.agents, arguments.size, arguments.layouts, arguments.seeds, arguments.steps)
+    )
+    with ThreadPoolExecutor(arguments.workers) as pool:
+        folders = pool.map(lambda setting: train(setting, arguments.runs, extra), todo)
+        results = []
+        for setting, folder in zip(todo, folders, strict=True):
+            results.append(summarise(folder))
+            goal = results[-1]["first_goal"]
+            print(f"{setting.name}: {results[-1]['places']} places, goal {goal or 'not reached'}", flush=True)
+    content = {"command": " ".join(sys.argv[1:]), "machine": machine(), "runs": results}
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(content) + "\n")
+    draw(results, arguments.picture)
+    return 0
+
+
+def machine() -> dict[str, Any]:
+    return {"cpus": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
