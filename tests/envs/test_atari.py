@@ -225,6 +225,8 @@ def test_the_eight_games_are_there_with_eighteen_actions():
 
 
 def test_wrong_input_is_named():
+    with pytest.raises(ValueError, match="state is of 'pitfall'; expected 'qbert'"):
+        Atari(AtariConfig(game="qbert")).set_state(Atari(AtariConfig(game="pitfall")).get_state())
     with pytest.raises(ValueError, match="did you mean 'montezuma_revenge'"):
         Atari(AtariConfig(game="montezumas_revenge"))
     with pytest.raises(ValueError, match=r"sticky_probability is 1\.5"):

@@ -195,6 +195,14 @@ def test_a_restored_maze_continues_identically_for_300_steps(options, tmp_path):
             assert np.array_equal(ours, theirs)
 
 
+def test_a_state_of_another_maze_is_refused():
+    state = DiscoMaze(DiscoMazeConfig(size=11), num_envs=2).get_state()
+    with pytest.raises(ValueError, match=r"are \(11, 2\); expected \(21, 2\)"):
+        DiscoMaze(num_envs=2).set_state(state)
+    with pytest.raises(ValueError, match=r"are \(11, 2\); expected \(11, 3\)"):
+        DiscoMaze(DiscoMazeConfig(size=11), num_envs=3).set_state(state)
+
+
 def test_seeds_repeat_and_different_seeds_do_not():
     actions = np.random.default_rng(1).integers(4, size=(50, 3))
 

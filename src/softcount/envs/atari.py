@@ -152,6 +152,7 @@ class Atari(gymnasium.Env[Array, Any]):
         """Returns the emulator's bytes, its generator and every counter around it."""
         console = self.ale.cloneState(include_rng=True).serialize()
         return {
+            "game": self.config.game,
             "console": np.frombuffer(console, np.uint8).copy(),
             "frames": self._frames.copy(),
             "elapsed": self._elapsed,
@@ -164,6 +165,8 @@ class Atari(gymnasium.Env[Array, Any]):
         """Continues exactly where `get_state` was called."""
         import ale_py
 
+        if state["game"] != self.config.game:
+            raise ValueError(f"the state is of {state['game']!r}; expected {self.config.game!r}")
         self.ale.reset_game()
         self.ale.act(self.actions[0])  # Decision 27: a console that never ran restores Q*bert wrongly
         self.ale.restoreState(ale_py.ALEState(np.asarray(state["console"], np.uint8).tobytes()))

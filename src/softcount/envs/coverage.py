@@ -115,29 +115,37 @@ def heat_map(coverage: Coverage, env: Mapped) -> Array:
 def draw_heat_map(
     path: str | os.PathLike[str], coverage: Coverage, env: Mapped, *, title: str = "", background: Any = None
 ) -> None:
-    """Writes the map as a picture: brighter is visited more often, on a logarithmic scale.
-
-    `background` is a boolean map of where places can be (a maze's floor), drawn in light grey.
-    """
+    """Writes the map as a picture (see `plot_heat_map`)."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.colors import LogNorm
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("drawing needs matplotlib: pip install softcount[plots]") from error
 
-    image = heat_map(coverage, env)
-    rows, columns = image.shape
+    rows, columns = env.map_shape
     figure = Figure(figsize=(6, min(8, 6 * rows / columns) + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots()
+    plot_heat_map(figure.subplots(), coverage, env, title=title, background=background)
+    figure.savefig(path, dpi=100)
+
+
+def plot_heat_map(
+    axes: Any, coverage: Coverage, env: Mapped, *, title: str = "", background: Any = None
+) -> None:
+    """Draws the map on matplotlib axes: brighter is visited more often, on a logarithmic scale.
+
+    `background` is a boolean map of where places can be (a maze's floor), drawn in light grey.
+    """
+    from matplotlib.colors import LogNorm
+
+    image = heat_map(coverage, env)
     axes.set_facecolor("0.15")
     if background is not None:
         axes.imshow(np.where(background, 0.85, np.nan), cmap="gray", vmin=0, vmax=1)
     norm = LogNorm(vmin=1, vmax=max(2.0, float(np.nanmax(image, initial=1))))
     drawn = axes.imshow(image, cmap="inferno", norm=norm, interpolation="nearest")
-    figure.colorbar(drawn, ax=axes, label="visits", shrink=0.8)
+    axes.figure.colorbar(drawn, ax=axes, label="visits", shrink=0.8)
     known = f" of {coverage.num_places}" if coverage.num_places else ""
-    axes.set_title(f"{title}: {coverage.num_visited}{known} places in {coverage.steps:,} steps", fontsize=10)
-    axes.set_xticks([]), axes.set_yticks([])
-    figure.savefig(path, dpi=100)
+    axes.set_title(f"{title}{coverage.num_visited}{known} places in {coverage.steps:,} steps", fontsize=10)
+    axes.set_xticks([])
+    axes.set_yticks([])

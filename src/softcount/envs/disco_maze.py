@@ -236,6 +236,7 @@ class DiscoMaze:
     def get_state(self) -> State:
         """Returns all that the future depends on; mazes are a function of their layout number."""
         return {
+            "size": self.config.size,
             "layouts": self._layouts.copy(),
             "cell": self._cell.copy(),
             "elapsed": self._elapsed.copy(),
@@ -245,8 +246,9 @@ class DiscoMaze:
 
     def set_state(self, state: State) -> None:
         """Continues exactly where `get_state` was called."""
-        if len(state["cell"]) != self.num_envs:
-            raise ValueError(f"the state is of {len(state['cell'])} copies; expected {self.num_envs}")
+        found, expected = (state["size"], len(state["cell"])), (self.config.size, self.num_envs)
+        if found != expected:
+            raise ValueError(f"the state's size and number of copies are {found}; expected {expected}")
         self._layouts = np.array(state["layouts"])
         self._cell = np.array(state["cell"])
         self._elapsed = np.array(state["elapsed"])
