@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import gymnasium as gym
@@ -163,7 +163,7 @@ def train(args: Args) -> dict:
     has_bonus = args.bonus != "none"
     if has_bonus:  # bonus: wrap the environments; extrinsic and intrinsic rewards stay apart in info
         # SMALL_WORLD for mazes and grids; IntrinsicRewardConfig() is the paper's Atari memory.
-        config = replace(SMALL_WORLD if "RECODE" in args.bonus else IntrinsicRewardConfig(), steps_per_update=256)
+        config = SMALL_WORLD if "RECODE" in args.bonus else IntrinsicRewardConfig()
         envs = IntrinsicRewardWrapper(envs, args.bonus, reward="extrinsic", seed=args.seed, config=config)
     agent = Agent(envs, args.hidden)
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)

@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 import torch
 
+from softcount.bonuses import NormaliserConfig
 from softcount.integrations import IntrinsicReward, IntrinsicRewardConfig
 from softcount.integrations.rlexplore import NGU, RECODE, RND, PseudoCounts
 from softcount.memory import RecodeConfig
 
 CONFIG = IntrinsicRewardConfig(
-    memory=RecodeConfig(size=100, neighbours=3, warmup_atoms=5), steps_per_update=40, first_update=80
+    memory=RecodeConfig(size=100, neighbours=3, warmup_atoms=5),
+    normaliser=NormaliserConfig(kind="none"),
+    steps_per_update=40,
+    first_update=80,
 )
 STEPS, NUM_ENVS = 60, 2
 
@@ -92,6 +96,7 @@ def test_tensors_come_back_as_tensors_and_the_weight_falls_geometrically(envs, r
         rewards.append(irs.compute(rest(tensors, 50)))
     factors = 2.0 * 0.99 ** (NUM_ENVS * np.arange(50, STEPS))[:, None]
     assert isinstance(rewards[0], torch.Tensor)
+    assert rewards[0].max() > 0
     torch.testing.assert_close(rewards[1], rewards[0] * torch.tensor(factors, dtype=torch.float32))
 
 

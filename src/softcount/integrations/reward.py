@@ -62,7 +62,7 @@ class IntrinsicRewardConfig:
     steps_per_update: int = 256
     """Actor steps (over all environments) between two updates of the representation."""
     first_update: int = 1_000
-    """Actor steps before the first one."""
+    """Actor steps before the first one, which then makes up for those that would have been."""
     batch_size: int = 32
     """Sequences per update."""
     sequence_length: int = 16
@@ -97,7 +97,8 @@ SMALL_WORLD = IntrinsicRewardConfig(
         reward_constant=1.0,
     ),
     normaliser=NormaliserConfig(kind="none"),
-    first_update=2_000,
+    first_update=4_000,
+    steps_per_update=128,
 )
 """For worlds of hundreds of places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""
 
@@ -179,7 +180,7 @@ class IntrinsicReward:
     def step(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
         """Returns the weighted bonus of each transition, float32 `(num_envs,)`, and learns from it."""
         rewards = self.take_in(obs, actions, next_obs, terminated, truncated)
-        if self.is_update_due():
+        for _ in range(self.num_updates_due()):
             self.learn()
         return rewards
 
@@ -367,10 +368,13 @@ class IntrinsicReward:
         features, state = cast(Any, self._acting).represent(*tensors, state)
         return Features(*(None if part is None else part.cpu().numpy() for part in features)), state
 
-    def is_update_due(self) -> bool:
-        every = self.config.steps_per_update
-        is_new_period = self.num_steps // every > (self.num_steps - self.num_envs) // every
-        return self.num_steps >= self.config.first_update and is_new_period
+    def num_updates_due(self) -> int:
+        """How many updates belong to the steps of the last call; at `first_update` those so far at once."""
+        cfg, before = self.config, self.num_steps - self.num_envs
+        if self.num_steps < cfg.first_update:
+            return 0
+        done = 0 if before < cfg.first_update else before // cfg.steps_per_update
+        return max(self.num_steps // cfg.steps_per_update - done, int(before < cfg.first_update))
 
 
 def _acting_copy(trainer: RepresentationTrainer) -> nn.Module:
