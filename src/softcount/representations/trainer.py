@@ -186,4 +186,6 @@ def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, A
 
 
 def _adamw(groups: list[dict[str, Any]], config: TrainerConfig) -> torch.optim.AdamW:
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=config.betas, eps=config.epsilon)
+    return torch.optim.AdamW(
+        groups, lr=config.learning_rate, betas=config.betas, eps=config.epsilon, fused=True
+    )

@@ -1,0 +1,138 @@
+"""RND: observation statistics, error, what learns; and on top of another representation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from oracles.representations import normalised
+from oracles.sequences import sample_sequence
+from torch import nn
+
+from softcount.representations import (
+    ActionPrediction,
+    EmbeddingConfig,
+    RandomDistillation,
+    RepresentationTrainer,
+    RndConfig,
+    TrainerConfig,
+)
+from softcount.representations.rnd import EmbeddingRndConfig, Normaliser
+from softcount.types import ArraySpec, DiscreteActions
+
+SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)
+
+
+def make(**options):
+    torch.manual_seed(0)
+    return RandomDistillation(SPEC, config=RndConfig(torso="mlp", outputs=6, hidden_sizes=(32,), **options))
+
+
+def on_ap():
+    torch.manual_seed(0)
+    ap = ActionPrediction(SPEC, ACTIONS, embedding=EmbeddingConfig(torso="mlp", dim=3))
+    return RandomDistillation(on=ap)
+
+
+def test_statistics_are_those_of_all_observations_so_far_however_batched():
+    normaliser = Normaliser(ArraySpec((1,), "float32"), clip=1.5)
+    batches = [[1.0, 5.0, 2.0], [100.0], [3.0, 4.0]]
+    for batch in batches:
+        normaliser.learn(torch.tensor(batch)[:, None])
+    queries = [3.0, -50.0, 80.0]
+    expected = [normalised(batches, x, 1.5) for x in queries]
+    assert normaliser(torch.tensor(queries)[:, None])[:, 0].tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_images_without_channels_and_dicts_are_normalised_per_pixel():
+    spec = {"a": ArraySpec((2, 2), "uint8"), "b": ArraySpec((3,), "float32")}
+    normaliser = Normaliser(spec, 5.0)
+    assert normaliser.out_spec == {"a": ArraySpec((2, 2, 1), "float32"), "b": ArraySpec((3,), "float32")}
+    observation = {"a": torch.randint(0, 9, (50, 2, 2), dtype=torch.uint8), "b": torch.randn(50, 3) * 7 + 3}
+    normaliser.learn(observation)
+    out = normaliser(observation)
+    torch.testing.assert_close(out["b"].mean(0), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(out["a"].std(0, correction=0), torch.ones(2, 2, 1))
+
+
+def test_the_surprise_is_the_mean_squared_error_and_the_loss_its_mean():
+    rnd = make().eval()
+    sequence = sample_sequence(SPEC, ACTIONS)
+    rows = sequence.steps.observation.flatten(0, 1)
+    errors = (
+        (rnd.predictor(rows) - rnd.target(rows)).square().mean(-1)
+    )  # no statistics yet, nothing beyond ±5
+    torch.testing.assert_close(rnd.represent(rows)[0].surprise, errors)
+    assert rnd.loss(sequence)[0].item() == pytest.approx(errors.mean().item(), rel=1e-5)
+    assert rnd.dim is None
+
+
+def test_only_the_predictor_learns_and_it_learns_what_it_sees():
+    rnd = make()
+    target = [p.clone() for p in rnd.target.parameters()]
+    trainer = RepresentationTrainer(rnd, TrainerConfig(learning_rate=3e-3, weight_decay=0.0))
+    sequence = sample_sequence(SPEC, ACTIONS)
+    first = trainer.update(sequence)["loss"]
+    for _ in range(100):
+        last = trainer.update(sequence)["loss"]
+    assert last < 0.2 * first
+    assert all(torch.equal(a, b) for a, b in zip(target, rnd.target.parameters(), strict=True))
+
+
+def test_a_share_of_the_rows_learns():
+    sequence = sample_sequence(SPEC, ACTIONS)
+    rows = sequence.steps.observation.flatten(0, 1)
+    rnd = make(share=0.5).eval()
+    errors = rnd.represent(rows)[0].surprise
+    is_used = torch.rand(7, 3, generator=rnd.draws.generator()).flatten() < 0.5
+    assert 0 < is_used.sum() < 21
+    assert rnd.loss(sequence)[0].item() == pytest.approx(errors[is_used].mean().item(), rel=1e-5)
+
+
+def test_weights_start_orthogonal():
+    rnd = RandomDistillation(ArraySpec((84, 84, 1), "uint8"))
+    weight = rnd.predictor[3].weight
+    assert weight.shape == (512, 512)
+    torch.testing.assert_close(weight @ weight.T, 2 * torch.eye(512), atol=1e-4, rtol=1e-4)
+    assert isinstance(rnd.target[0].body[1], nn.LeakyReLU)
+    assert len(rnd.target) == 2
+    assert [type(m) for m in rnd.predictor][1:] == [nn.Linear, nn.ReLU, nn.Linear, nn.ReLU, nn.Linear]
+
+
+def test_on_an_embedding_the_error_does_not_train_the_embedding():
+    rnd = on_ap()
+    sequence = sample_sequence(SPEC, ACTIONS)
+    alone = rnd.on.loss(sequence)[0]
+    alone.backward()
+    expected = rnd.on.embedder.linear.weight.grad.clone()
+    rnd.zero_grad()
+    loss, metrics = rnd.loss(sequence)
+    loss.backward()
+    torch.testing.assert_close(rnd.on.embedder.linear.weight.grad, expected)
+    embedding = rnd.on.embed(sequence.steps.observation)
+    error = (rnd.predictor(embedding) - rnd.target(embedding)).square().mean()
+    assert metrics["distillation_loss"].item() == pytest.approx(error.item(), rel=1e-5)
+    assert loss.item() == pytest.approx((alone + error).item(), rel=1e-5)
+    features, _ = rnd.represent(sequence.steps.observation[0])
+    torch.testing.assert_close(features.embedding, embedding[0])
+    assert rnd.dim == 3
+
+
+def test_sizes_on_an_embedding():
+    rnd = on_ap()
+    assert [m.out_features for m in rnd.target if isinstance(m, nn.Linear)] == [128, 128, 64]
+    assert [m.out_features for m in rnd.predictor if isinstance(m, nn.Linear)] == [256, 256, 64]
+
+
+def test_a_module_of_ones_own_is_not_shared_between_target_and_predictor():
+    own = nn.Sequential(nn.Linear(5, 7), nn.ReLU())
+    rnd = RandomDistillation(SPEC, config=RndConfig(torso=own, outputs=4, hidden_sizes=()))
+    assert rnd.represent(torch.randn(3, 5))[0].surprise.min() > 0
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ValueError, match="observation_spec"):
+        RandomDistillation()
+    with pytest.raises(ValueError, match="RndConfig"):
+        RandomDistillation(SPEC, config=EmbeddingRndConfig())
+    with pytest.raises(ValueError, match="needs an embedding"):
+        RandomDistillation(on=make())
