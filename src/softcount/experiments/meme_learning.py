@@ -145,11 +145,12 @@ def build(task: Task, seed: int) -> Roles:
     """Puts the roles of a run together."""
     env = ToyVector(task.world, num_envs=NUM_ENVS, seed=seed)
     agent = Meme(env.observation_spec, env.action_spec, task.config, seed=seed)
-    inference = Inference(MemeNetwork(env.observation_spec, env.action_spec, task.config.network), None)
+    network = MemeNetwork(env.observation_spec, env.action_spec, task.config.network)
+    inference = Inference(network, None, task.config)
     if task.forgets:
-        for network in (agent.online, agent.target, inference.network):
-            assert network.core is not None
-            network.core = Forgetful(network.core)  # type: ignore[assignment]
+        for one in (agent.online, agent.target, network):
+            assert one.core is not None
+            one.core = Forgetful(one.core)  # type: ignore[assignment]
     num_arms = task.config.network.num_mixtures
     bandits = [Bandit(num_arms, task.bandit, seed=1000 * seed + n) for n in range(NUM_ENVS)]
     actor = Actor(

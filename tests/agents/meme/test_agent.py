@@ -198,9 +198,26 @@ def test_what_is_published_acts_alike_elsewhere():
         "epsilon": np.linspace(0, 1, 7),
     }
     first = agent.act_step(**request, rng=np.random.default_rng(1))
-    second = act_step(network, **request, rng=np.random.default_rng(1))
+    second = act_step(network, CONFIG, **request, rng=np.random.default_rng(1))
     np.testing.assert_array_equal(first.action, second.action)
     np.testing.assert_array_equal(first.state[1], second.state[1])
+
+
+@pytest.mark.parametrize("act_on", ["policy", "values"])
+def test_acting_is_greedy_on_what_the_config_says(act_on):
+    agent = make(replace(CONFIG, act_on=act_on))
+    replay, _ = play(agent, 30, epsilon=0.0)
+    sequence = to_tensors(replay.sample(20, np.random.default_rng(0)).sequence)
+    with torch.no_grad():
+        outputs, _ = agent.online(network_inputs(sequence), sequence.state)
+    combined = outputs.q_extrinsic + agent.ladders.beta[:, None] * outputs.q_intrinsic
+    mixture = sequence.steps.extras["mixture"][:, :, None, None].expand(-1, -1, 1, 3)
+    greedy = {
+        name: x.gather(2, mixture).squeeze(2).argmax(-1)
+        for name, x in (("policy", outputs.logits), ("values", combined))
+    }
+    assert (greedy[act_on] == sequence.steps.action).all()
+    assert (greedy["policy"] != greedy["values"]).any()
 
 
 def test_seeds_decide_the_parameters_and_global_randomness_is_left_alone():

@@ -82,6 +82,7 @@ def preferences(
 @torch.inference_mode()
 def act_step(
     network: MemeNetwork,
+    config: MemeConfig,
     *,
     observation: Any,
     prev_action: Array,
@@ -97,8 +98,8 @@ def act_step(
     device = next(network.parameters()).device
     rows = to_tensors((observation, prev_action, reward, prev_intrinsic, is_first), device)
     inputs = Inputs(*map_arrays(lambda x: x.unsqueeze(0), rows))
-    logits, new_state = network.policy(inputs, to_tensors(state, device))
-    action, log_prob = act(to_arrays(logits[0]), mixture, np.asarray(epsilon), rng)
+    preferred, new_state = preferences(network, inputs, to_tensors(state, device), config)
+    action, log_prob = act(to_arrays(preferred[0]), mixture, np.asarray(epsilon), rng)
     return Acted(action, log_prob, to_arrays(new_state))
 
 
@@ -151,8 +152,8 @@ class Meme:
         return module_state(self.online)
 
     def act_step(self, **request: Any) -> Acted:
-        """Plays one step with the online network; takes the arguments of the function `act_step`."""
-        return act_step(self.online, **request)
+        """Plays one step with the online network; takes the keywords of the function `act_step`."""
+        return act_step(self.online, self.config, **request)
 
     def update(
         self, sequence: Sequence, weights: Array | None = None, intrinsic_targets: Array | None = None
