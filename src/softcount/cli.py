@@ -134,7 +134,11 @@ def show_list(arguments: list[str]) -> int:
     print("bonuses          " + ", ".join([*ON_EMBEDDINGS, *WHOLE]))
     print("representations  " + ", ".join(EMBEDDINGS) + "   (after " + ", ".join(ON_EMBEDDINGS) + ")")
     print("presets          " + ", ".join(PRESETS))
-    print("\nenvironments\n" + listing())
+    print("\nenvironments")
+    for entry in listing():
+        print(
+            f"  {entry.name:34s} {entry.about}" + ("" if entry.is_installed else f"   needs {entry.install}")
+        )
     return 0
 
 

@@ -15,8 +15,8 @@ from softcount.bonuses.normalise import NormaliserConfig
 from softcount.config import RunConfig
 from softcount.memory import RecodeConfig
 from softcount.replay.sequences import ReplayConfig
-from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations import make
+from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import GRID, RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.torsos import GridConfig
