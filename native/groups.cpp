@@ -22,7 +22,7 @@ struct alignas(64) GroupIndex::Group {
     int num_atoms, num_buckets, num_changes;
     float box[2 * kProjected], frame[kProjected], most[kProjected], scale;
     float bucket_tiles[kMostBuckets / kLanes * kTile];
-    float bucket_radius[kMostBuckets];
+    int16_t bucket_low[kMostBuckets * kProjected], bucket_high[kMostBuckets * kProjected];
     uint8_t bucket_size[kMostBuckets];
     int16_t steps[kMostBuckets * kBucket * kProjected];
     int32_t slots[kMostBuckets * kBucket];
@@ -31,19 +31,41 @@ struct alignas(64) GroupIndex::Group {
     const float* centre() const { return reinterpret_cast<const float*>(this + 1); }
     float* basis(int stride) { return centre() + stride; }
     const float* basis(int stride) const { return centre() + stride; }
-    GroupView view() const { return {box, frame, most, scale, bucket_tiles, bucket_radius, steps, slots, bucket_size, num_buckets}; }
+    GroupView view() const { return {box, frame, most, scale, bucket_low, bucket_high, steps, slots, bucket_size, num_buckets}; }
 
     float* bucket_at(int b) { return bucket_tiles + b / kLanes * kTile + b % kLanes; }
     int16_t* steps_at(int lane) { return steps + lane / kBucket * (kBucket * kProjected) + lane % kBucket; }
 
+    int box_at(int b) const { return b / 16 * (16 * kProjected) + b % 16; }
+
+    void clear_bucket(int b) {
+        bucket_size[b] = 0;
+        for (int j = 0; j < kProjected; ++j) {
+            bucket_low[box_at(b) + j * 16] = 32767;
+            bucket_high[box_at(b) + j * 16] = 0;
+        }
+    }
+
+    // Writes an atom's coordinates and widens the boxes around it.
     void set_point(int lane, const float* y) {
         int16_t point[kProjected];
         to_steps(frame, most, scale, y, point);
-        for (int j = 0; j < kProjected; ++j) steps_at(lane)[j * kBucket] = point[j];
+        const int at = box_at(lane / kBucket);
         for (int j = 0; j < kProjected; ++j) {
+            steps_at(lane)[j * kBucket] = point[j];
+            bucket_low[at + j * 16] = std::min(bucket_low[at + j * 16], point[j]);
+            bucket_high[at + j * 16] = std::max(bucket_high[at + j * 16], point[j]);
             box[j] = std::min(box[j], y[j]);
             box[kProjected + j] = std::max(box[kProjected + j], y[j]);
         }
+    }
+
+    bool is_inside(int b, const float* y) const {
+        int16_t point[kProjected];
+        to_steps(frame, most, scale, y, point);
+        for (int j = 0; j < kProjected; ++j)
+            if (point[j] < bucket_low[box_at(b) + j * 16] || point[j] > bucket_high[box_at(b) + j * 16]) return false;
+        return true;
     }
 
     // The frame is the box of the atoms at hand; 32000 steps along its longest side.
@@ -61,14 +83,6 @@ struct alignas(64) GroupIndex::Group {
         }
         scale = longest > 1e-30f ? 32000.0f / longest : 0.0f;
         for (int j = 0; j < kProjected; ++j) most[j] = std::floor((box[kProjected + j] - frame[j]) * scale + 0.5f);
-    }
-
-    // Distance of y to the centre of a bucket, rounded up.
-    float offset(int b, const float* y) {
-        const float* c = bucket_at(b);
-        float d2 = 0.0f;
-        for (int j = 0; j < kProjected; ++j) d2 += (c[j * kLanes] - y[j]) * (c[j * kLanes] - y[j]);
-        return std::sqrt(d2) * (1.0f + kRound) + kTiny;
     }
 };
 
@@ -100,6 +114,15 @@ void GroupIndex::prefetch(const Group& group) const {
     for (int i = 0; i < std::min(bytes, 2048); i += 64) __builtin_prefetch(frame + i);
 }
 
+// Fetches what its second test reads.
+void GroupIndex::prefetch_boxes(const Group& group) const {
+    const int bytes = (group.num_buckets + 15) / 16 * 16 * kProjected * int(sizeof(int16_t));
+    for (int i = 0; i < bytes; i += 64) {
+        __builtin_prefetch(reinterpret_cast<const char*>(group.bucket_low) + i);
+        __builtin_prefetch(reinterpret_cast<const char*>(group.bucket_high) + i);
+    }
+}
+
 void GroupIndex::search(const float* e, Candidates& found, SearchWork& work) {
     const int num = int(groups_.size());
     if (num == 0) return;
@@ -127,6 +150,7 @@ void GroupIndex::search(const float* e, Candidates& found, SearchWork& work) {
         const auto [bound, g] = order_[i];
         if (bound > reach) break;
         if (i + 2 < order_.size()) prefetch(*groups_[size_t(order_[i + 2].second)]);
+        if (i + 1 < order_.size()) prefetch_boxes(*groups_[size_t(order_[i + 1].second)]);
         const Group& group = *groups_[size_t(g)];
         kernels_.project(group.basis(stride_), stride_, group.centre(), e, y);
         const int32_t before = found.size;
@@ -280,16 +304,14 @@ void GroupIndex::make_buckets(Group& group, int32_t* order, int count, int num_b
         return;
     }
     const int b = group.num_buckets++;
+    group.clear_bucket(b);
     group.bucket_size[b] = uint8_t(count);
-    float radius = 0.0f;
     for (int j = 0; j < kProjected; ++j) group.bucket_at(b)[j * kLanes] = centre[j] / float(count);
     for (int s = 0; s < count; ++s) {
         const float* y = projected + order[s] * kProjected;
-        radius = std::max(radius, group.offset(b, y));
         group.slots[b * kBucket + s] = order[s];
         group.set_point(b * kBucket + s, y);
     }
-    group.bucket_radius[b] = radius;
 }
 
 // ---- following the memory ----
@@ -365,8 +387,7 @@ void GroupIndex::place(int32_t g, int32_t slot) {
     }
     if (group.bucket_size[bucket] == kBucket) {
         bucket = group.num_buckets++;
-        group.bucket_size[bucket] = 0;
-        group.bucket_radius[bucket] = 0.0f;
+        group.clear_bucket(bucket);
         for (int j = 0; j < kProjected; ++j) group.bucket_at(bucket)[j * kLanes] = y[j];
     }
     put(g, bucket, slot, y);
@@ -381,7 +402,6 @@ void GroupIndex::put(int32_t g, int bucket, int32_t slot, const float* y) {
     const int lane = bucket * kBucket + group.bucket_size[bucket]++;
     group.slots[lane] = slot;
     group.set_point(lane, y);
-    group.bucket_radius[bucket] = std::max(group.bucket_radius[bucket], group.offset(bucket, y));
     places_[size_t(slot)] = {g, lane};
 }
 
@@ -423,8 +443,8 @@ void GroupIndex::move(int32_t slot) {
     }
     float y[kProjected];
     kernels_.project(group.basis(stride_), stride_, group.centre(), e, y);
-    int bucket = at.lane / kBucket;
-    if (group.offset(bucket, y) > group.bucket_radius[bucket]) {
+    const int bucket = at.lane / kBucket;
+    if (!group.is_inside(bucket, y)) {
         const int other = nearest_bucket(group, y);
         if (other != bucket && group.bucket_size[other] < kBucket) {
             take_out(slot);
@@ -432,7 +452,6 @@ void GroupIndex::move(int32_t slot) {
             note_change(at.group, 4);
             return;
         }
-        group.bucket_radius[bucket] = group.offset(bucket, y);
     }
     group.set_point(at.lane, y);
     note_change(at.group, 1);

@@ -3,8 +3,8 @@
 // Atoms live in groups of at most 704 neighbours. A group knows its centre, a radius that covers
 // its atoms, and an orthonormal basis of 8 directions in which its atoms differ most. Distances
 // between projections never exceed distances between points, so within a group atoms are filtered
-// by 8 coordinates instead of D; buckets of 16 lanes with radii in the projected space skip most
-// of them. Real distances are computed only for what survives. Radii only grow between rebuilds
+// by 8 coordinates instead of D; buckets of 16 lanes with boxes around them skip most of them.
+// Real distances are computed only for what survives. Radii and boxes only grow between rebuilds
 // of a group, and every bound carries slack for float32 rounding: nothing within reach is ever lost.
 #pragma once
 
@@ -62,6 +62,7 @@ private:
     void note_change(int32_t g, int weight);
     float distance(const float* a, const float* b) const;
     void prefetch(const Group& group) const;
+    void prefetch_boxes(const Group& group) const;
 
     const float* rows_;
     int dim_, stride_;

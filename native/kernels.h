@@ -39,8 +39,8 @@ struct GroupView {
     const float* frame;          // [projected]
     const float* most;           // the last step in each direction, [projected]
     float scale;
-    const float* bucket_tiles;   // centres, [tile][projected][lane]
-    const float* bucket_radius;  // [bucket]
+    const int16_t* bucket_low;   // least and greatest steps of a bucket's atoms, [sixteen buckets][projected][16]
+    const int16_t* bucket_high;
     const int16_t* steps;        // atoms, [bucket][projected][kBucket]
     const int32_t* slots;        // [bucket][kBucket]
     const uint8_t* bucket_size;

@@ -16,7 +16,6 @@ namespace {
 
 typedef float F8 __attribute__((vector_size(32)));
 typedef int32_t I8 __attribute__((vector_size(32)));
-typedef int16_t S16 __attribute__((vector_size(32)));
 
 inline F8 load(const float* p) {
     F8 v;
@@ -256,37 +255,32 @@ void project(const float* basis, int stride, const float* centre, const float* e
     store(y, sums_of(sums));
 }
 
-inline F8 projected_distances(const float* tile, const F8* y) {
-    F8 a = splat(0.0f), b = a;
-    for (int j = 0; j < kProjected; j += 2) {
-        a = add_square(a, load(tile + j * kLanes) - y[j]);
-        b = add_square(b, load(tile + (j + 1) * kLanes) - y[j + 1]);
-    }
-    return a + b;
-}
-
-// Bit l is set where the squared distance in steps, in units of 2¹⁶ and rounded down, is at most `limit`.
-inline unsigned near_steps(const int16_t* steps, const int16_t* point, int limit) {
+// Bit l is set where box l, from low to high in steps, lies within `limit` of the point: squared distance in units
+// of 2¹⁶, each term rounded down. An atom is a box of one point.
+inline unsigned near_boxes(const int16_t* low, const int16_t* high, const int16_t* point, int limit) {
 #if defined(__AVX2__) && defined(__FMA__)
     __m256i sum = _mm256_setzero_si256();
     for (int j = 0; j < kProjected; ++j) {
-        const __m256i x = _mm256_loadu_si256((const __m256i*)(steps + j * kBucket));
-        const __m256i difference = _mm256_sub_epi16(x, _mm256_set1_epi16(point[j]));
-        sum = _mm256_adds_epu16(sum, _mm256_mulhi_epi16(difference, difference));
+        const __m256i x = _mm256_set1_epi16(point[j]);
+        const __m256i below = _mm256_sub_epi16(_mm256_loadu_si256((const __m256i*)(low + j * 16)), x);
+        const __m256i above = _mm256_sub_epi16(x, _mm256_loadu_si256((const __m256i*)(high + j * 16)));
+        const __m256i outside = _mm256_max_epi16(_mm256_max_epi16(below, above), _mm256_setzero_si256());
+        sum = _mm256_adds_epu16(sum, _mm256_mulhi_epi16(outside, outside));
     }
     const __m256i most = _mm256_set1_epi16((int16_t)(uint16_t)limit);
     const __m256i is_near = _mm256_cmpeq_epi16(_mm256_max_epu16(sum, most), most);
     const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(is_near, is_near), 0xD8);
     return (unsigned)_mm256_movemask_epi8(bytes) & 0xFFFF;
 #else
-    int32_t sum[kBucket] = {};
+    int32_t sum[16] = {};
     for (int j = 0; j < kProjected; ++j)
-        for (int l = 0; l < kBucket; ++l) {
-            const int32_t difference = steps[j * kBucket + l] - point[j];
-            sum[l] += difference * difference >> 16;
+        for (int l = 0; l < 16; ++l) {
+            const int32_t below = low[j * 16 + l] - point[j], above = point[j] - high[j * 16 + l];
+            const int32_t outside = below > above ? (below > 0 ? below : 0) : (above > 0 ? above : 0);
+            sum[l] += outside * outside >> 16;
         }
     unsigned mask = 0;
-    for (int l = 0; l < kBucket; ++l) mask |= (unsigned)(sum[l] <= limit || limit == 65535) << l;
+    for (int l = 0; l < 16; ++l) mask |= (unsigned)(sum[l] <= limit || limit == 65535) << l;
     return mask;
 #endif
 }
@@ -302,31 +296,28 @@ int scan_group(const GroupView& group, const float* y, float reach, uint64_t don
     const float reach2 = reach * reach * 1.00001f;
     if (to_box > reach2) return 0;
 
-    F8 point[kProjected];
-    for (int j = 0; j < kProjected; ++j) point[j] = splat(y[j]);
+    // Inside the box the distance left is √(reach² − to_box²): coordinates of atoms lie within it.
+    int16_t point[kProjected];
+    to_steps(group.frame, group.most, group.scale, y, point);
+    const float left = std::sqrt(reach2 - to_box * 0.99999f) * group.scale + 4.0f;
+    const float units = left * left * (1.00001f / 65536.0f);
+    const int limit = units < 65535.0f ? (int)units : 65535;
+
     uint64_t visit = 0;
-    for (int b = 0; b < group.num_buckets; b += kLanes) {
-        const F8 d2 = projected_distances(group.bucket_tiles + b / kLanes * kProjected * kLanes, point);
-        const F8 far = splat(reach) + load(group.bucket_radius + b);
-        visit |= (uint64_t)mask_le(d2, far * far * splat(1.00001f)) << b;
-    }
+    for (int b = 0; b < group.num_buckets; b += 16)
+        visit |= (uint64_t)near_boxes(group.bucket_low + b * kProjected, group.bucket_high + b * kProjected, point, limit) << b;
     visit &= ~done & ((1ull << group.num_buckets) - 1);
     for (uint64_t rest = visit; rest != 0; rest &= rest - 1) {
         const char* steps = (const char*)(group.steps + (int64_t)__builtin_ctzll(rest) * kBucket * kProjected);
         for (int line = 0; line < 4; ++line) __builtin_prefetch(steps + line * 64);
+        __builtin_prefetch(group.slots + __builtin_ctzll(rest) * kBucket);
     }
-    // Inside the box the distance left is √(reach² − to_box²): coordinates of atoms lie within it.
-    int16_t steps[kProjected];
-    to_steps(group.frame, group.most, group.scale, y, steps);
-    const float left = std::sqrt(reach2 - to_box * 0.99999f) * group.scale + 4.0f;
-    const float units = left * left * (1.00001f / 65536.0f);
-    const int limit = units < 65535.0f ? (int)units : 65535;
     int count = 0;
     for (uint64_t rest = visit; rest != 0; rest &= rest - 1) {
         const int b = __builtin_ctzll(rest);
+        const int16_t* steps = group.steps + (int64_t)b * kBucket * kProjected;
         *num_scanned += group.bucket_size[b];
-        unsigned mask = near_steps(group.steps + (int64_t)b * kBucket * kProjected, steps, limit);
-        mask &= (1u << group.bucket_size[b]) - 1;
+        unsigned mask = near_boxes(steps, steps, point, limit) & ((1u << group.bucket_size[b]) - 1);
         for (; mask != 0; mask &= mask - 1) out[count++] = group.slots[b * kBucket + __builtin_ctz(mask)];
     }
     return count;
