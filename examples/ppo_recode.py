@@ -18,7 +18,6 @@ is kept as a row: its observation is the true final one, its action was ignored.
 from __future__ import annotations
 
 import json
-import random
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -138,7 +137,11 @@ class Agent(nn.Module):
 
     def forward(self, obs):
         hidden = self.torso(obs.flatten(1).float() / self.scale)
-        return Categorical(logits=self.actor(hidden)), self.critic_ext(hidden)[:, 0], self.critic_int(hidden)[:, 0]
+        return (
+            Categorical(logits=self.actor(hidden)),
+            self.critic_ext(hidden)[:, 0],
+            self.critic_int(hidden)[:, 0],
+        )
 
 
 def advantages(rewards, values, next_value, ends, cuts, gamma, gae_lambda):
@@ -153,8 +156,6 @@ def advantages(rewards, values, next_value, ends, cuts, gamma, gae_lambda):
 
 
 def train(args: Args) -> dict:
-    random.seed(args.seed)
-    np.random.seed(args.seed)
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
 

@@ -1,0 +1,256 @@
+"""Drop-in learning: does the bonus help agents that people already have?
+
+    python -m softcount.experiments.drop_in_learning --worlds maze --seeds 0 1 2
+    python -m softcount.experiments.drop_in_learning --plot
+
+Three agents (`examples/ppo_recode.py`, Stable-Baselines3's PPO and DQN) × three bonuses (none,
+RND, RECODE-AP) × two worlds: a Disco Maze whose walls only block, and one layout of a
+MiniGrid task of several rooms. Each run is one JSON file under `results/drop_in`; what is
+there is not run again, so that a stopped series is continued by the same command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+from softcount.integrations import SMALL_WORLD, IntrinsicRewardConfig
+from softcount.store import write_atomically
+
+ROOT = Path(__file__).parents[3]
+AGENTS = ("ppo_recode", "sb3-ppo", "sb3-dqn")
+BONUSES = ("none", "RND", "RECODE-AP")
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """One task, and how long each agent may try."""
+
+    env_id: str
+    maze_size: int = 15
+    layout_seed: int | None = None
+    steps: int = 100_000
+    dqn_steps: int = 40_000
+    num_places: int | None = None
+
+    def steps_of(self, agent: str) -> int:
+        return self.dqn_steps if agent == "sb3-dqn" else self.steps
+
+
+WORLDS = {
+    "maze": World(env_id="disco-maze", maze_size=15, num_places=97),
+    "multiroom": World(env_id="MiniGrid-MultiRoom-N4-S5-v0", layout_seed=1),
+}
+
+PPO_SETTINGS: dict[str, Any] = {"learning_rate": 3e-4, "ent_coef": 0.02, "int_gamma": 0.95, "ext_coef": 10.0}
+"""Of `ppo_recode.py`, where they differ from its defaults."""
+SB3_PPO: dict[str, Any] = {
+    "n_steps": 64,
+    "batch_size": 512,
+    "n_epochs": 4,
+    "learning_rate": 3e-4,
+    "ent_coef": 0.02,
+    "gamma": 0.95,
+}
+SB3_DQN: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "buffer_size": 50_000,
+    "learning_starts": 2_000,
+    "batch_size": 128,
+    "train_freq": 4,
+    "gradient_steps": 4,
+    "target_update_interval": 1_000,
+    "exploration_fraction": 0.2,
+    "exploration_final_eps": 0.05,
+    "gamma": 0.95,
+}
+SB3_WEIGHT = {"RND": 0.1, "RECODE-AP": 0.1}
+"""Weight of the bonus beside a reward of 1 at the goal, in the mixed reward."""
+
+
+def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
+    """Trains one agent once; returns its curve and what it was run with."""
+    start = time.perf_counter()
+    cpu = time.process_time()
+    if agent == "ppo_recode":
+        result = _run_ppo_recode(bonus, world, seed)
+    else:
+        result = _run_sb3(agent, bonus, world, seed)
+    return {
+        "agent": agent,
+        "bonus": bonus,
+        "world": asdict(world),
+        "seed": seed,
+        **result,
+        "wall_seconds": time.perf_counter() - start,
+        "cpu_seconds": time.process_time() - cpu,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread, shared with other work",
+        "torch": torch.__version__,
+    }
+
+
+def _run_ppo_recode(bonus: str, world: World, seed: int) -> dict[str, Any]:
+    example = load_example()
+    args = example.Args(
+        env_id=world.env_id,
+        bonus=bonus,
+        seed=seed,
+        total_timesteps=world.steps_of("ppo_recode"),
+        maze_size=world.maze_size,
+        layout_seed=world.layout_seed,
+        **PPO_SETTINGS,
+    )
+    record = example.train(args)
+    keys = ("step", "episodic_return", "places", "intrinsic", "seconds")
+    curve = [{key: row[key] for key in keys} for row in record["curve"]]
+    return {"settings": record["args"], "curve": curve, "first_success": record["first_success"]}
+
+
+def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
+    from stable_baselines3 import DQN, PPO
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+
+    from softcount.integrations.sb3 import IntrinsicVecEnv
+
+    torch.set_num_threads(1)
+    example = load_example()
+    args = example.Args(env_id=world.env_id, maze_size=world.maze_size, layout_seed=world.layout_seed)
+    num_envs = 32 if agent == "sb3-ppo" else 8
+    env: Any = VecMonitor(DummyVecEnv([lambda: example.make_env(args)] * num_envs))
+    env.seed(seed)
+    config = SMALL_WORLD if bonus == "RECODE-AP" else IntrinsicRewardConfig()
+    if bonus != "none":
+        env = IntrinsicVecEnv(env, bonus, seed=seed, weight=SB3_WEIGHT[bonus], config=config)
+    if agent == "sb3-ppo":
+        model: Any = PPO("MlpPolicy", env, seed=seed, device="cpu", **SB3_PPO)
+    else:
+        model = DQN("MlpPolicy", env, seed=seed, device="cpu", **SB3_DQN)
+    watch = _watcher(world.steps_of(agent) // 20)
+    model.learn(world.steps_of(agent), callback=watch)
+    settings = {
+        **(SB3_PPO if agent == "sb3-ppo" else SB3_DQN),
+        "num_envs": num_envs,
+        "weight": SB3_WEIGHT.get(bonus),
+    }
+    return {"settings": settings, "curve": watch.curve, "first_success": watch.first_success}
+
+
+def _watcher(every: int) -> Any:
+    """A callback that follows coverage and the game's own returns."""
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Watcher(BaseCallback):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.curve: list[dict[str, float]] = []
+            self.first_success: int | None = None
+            self.places: set[int] = set()
+            self.returns: list[float] = []
+            self.paid: list[float] = []
+            self.start = time.perf_counter()
+
+        def _on_step(self) -> bool:
+            for info in self.locals["infos"]:
+                self.places.add(int(info["place"]))
+                self.paid.append(info.get("intrinsic_reward", 0.0))
+                if "episode" in info:
+                    self.returns.append(float(info["episode"]["r"]))
+                    if self.first_success is None and self.returns[-1] > 0:
+                        self.first_success = int(self.num_timesteps)
+            if self.num_timesteps // every > len(self.curve):
+                row = {
+                    "step": self.num_timesteps,
+                    "episodic_return": float(np.mean(self.returns[-100:])) if self.returns else 0.0,
+                    "places": len(self.places),
+                    "intrinsic": float(np.mean(self.paid[-2048:])),
+                    "seconds": time.perf_counter() - self.start,
+                }
+                self.curve.append(row)
+                print({key: round(value, 3) for key, value in row.items()}, flush=True)
+            return True
+
+    return Watcher()
+
+
+def load_example() -> ModuleType:
+    """Imports `examples/ppo_recode.py` of this checkout."""
+    path = ROOT / "examples" / "ppo_recode.py"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; run this from a checkout of the repository")
+    spec = importlib.util.spec_from_file_location("ppo_recode", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["ppo_recode"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def plot(folder: Path, target: Path) -> None:
+    """Draws coverage and return of every finished run, one row of panels per world."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    worlds = sorted({record["world"]["env_id"] for record in records})
+    figure = Figure(figsize=(4 * len(AGENTS), 5 * len(worlds)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(2 * len(worlds), len(AGENTS), squeeze=False)
+    colours = dict(zip(BONUSES, ("0.5", "tab:orange", "tab:blue"), strict=True))
+    for record in records:
+        column = AGENTS.index(record["agent"])
+        row = 2 * worlds.index(record["world"]["env_id"])
+        steps = [point["step"] for point in record["curve"]]
+        for offset, key in enumerate(("places", "episodic_return")):
+            panel = axes[row + offset][column]
+            label = record["bonus"] if record["seed"] == 0 else None
+            panel.plot(steps, [p[key] for p in record["curve"]], color=colours[record["bonus"]], label=label)
+            panel.set(title=f"{record['agent']}, {record['world']['env_id']}", ylabel=key, xlabel="steps")
+            panel.legend(fontsize=7)
+    figure.savefig(target, dpi=90)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS))
+    parser.add_argument("--agents", nargs="+", choices=AGENTS, default=list(AGENTS))
+    parser.add_argument("--bonuses", nargs="+", choices=BONUSES, default=list(BONUSES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, help="instead of the world's own number")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "drop_in")
+    parser.add_argument("--plot", action="store_true", help="only draw what is there")
+    args = parser.parse_args()
+    if not args.plot:
+        for seed in args.seeds:
+            for world_name in args.worlds:
+                for agent in args.agents:
+                    for bonus in args.bonuses:
+                        path = args.out / f"{world_name}_{agent}_{bonus}_{seed}.json"
+                        if path.exists():
+                            continue
+                        world = WORLDS[world_name]
+                        if args.steps:
+                            world = replace(world, steps=args.steps, dqn_steps=args.steps)
+                        print(path.stem, flush=True)
+                        record = run(agent, bonus, world, seed)
+                        write_atomically(path, json.dumps(record, indent=1).encode())
+    plot(args.out, ROOT / "docs" / "images" / "drop_in_learning.png")
+
+
+if __name__ == "__main__":
+    main()
