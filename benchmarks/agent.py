@@ -1,0 +1,161 @@
+"""How fast the agent trains, and where the time goes: environment steps per second, share of each role.
+
+    python benchmarks/agent.py                       # writes results/meme/benchmark.json
+
+On the 11x11 Disco Maze (laptop preset) and on Montezuma's Revenge (the paper's protocol, DQN
+torso, a memory of 50,000 atoms that is full). Stable-Baselines3's PPO without any bonus, with
+layers of the same sizes on the same environment, stands beside it as a familiar yardstick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from softcount.agents.meme.network import NetworkConfig
+from softcount.config import RunConfig
+from softcount.launch.build import build
+from softcount.launch.local import LocalLoop
+from softcount.memory import RecodeConfig
+from softcount.presets import LAPTOP
+from softcount.replay.sequences import ReplayConfig
+from softcount.representations.embedding import EmbeddingConfig
+from softcount.representations.make import RepresentationConfig
+
+MAZE = LAPTOP
+ATARI = replace(
+    LAPTOP,
+    env="atari/montezuma_revenge",
+    env_options={},
+    num_envs=16,
+    meme=replace(
+        LAPTOP.meme, network=NetworkConfig(torso="dqn", core_size=128, head_size=128, num_mixtures=4)
+    ),
+    replay=ReplayConfig(
+        trace_length=20, period=10, capacity=2000, replay_ratio=1.0, min_traces=50, max_bytes=2**30
+    ),
+    batch_size=8,
+    representation=RepresentationConfig(embedding=EmbeddingConfig(torso="dqn", dim=32)),
+    memory=RecodeConfig(),
+    terminal_observations="paid",
+    relabel=False,
+)
+
+
+def measure(config: RunConfig, warm_up: int, steps: int, *, fill: bool = False) -> dict[str, Any]:
+    """Runs the loop; returns steps per second and each role's share of the wall clock."""
+    loop = LocalLoop(build(config), relabel=config.relabel, overlap=config.overlap)
+    while loop.num_steps < warm_up:
+        loop.step()
+    if fill:
+        fill_memory(loop)
+    before, num_before, updates = dict(loop.seconds), loop.num_steps, loop.num_updates
+    learner = loop.roles.learner
+    learning = [0.0]
+    loop.roles = replace(loop.roles, learner=_timed(learner, learning))  # type: ignore[arg-type]
+    started = time.perf_counter()
+    while loop.num_steps < num_before + steps:
+        loop.step()
+    if loop.pending is not None:
+        loop.pending.result()
+    elapsed = time.perf_counter() - started
+    shares = {role: (seconds - before[role]) / elapsed for role, seconds in loop.seconds.items()}
+    return {
+        "steps_per_second": (loop.num_steps - num_before) / elapsed,
+        "updates": loop.num_updates - updates,
+        "learner_thread_busy": learning[0] / elapsed,
+        "share_of_acting_thread": shares,
+    }
+
+
+def fill_memory(loop: LocalLoop) -> None:
+    """Fills the memory with atoms spread like the embeddings it has seen, so that it costs what it will."""
+    memory = loop.roles.memory.bonus.memory  # type: ignore[union-attr]
+    state = memory.state_dict()
+    rng = np.random.default_rng(0)
+    config = memory.config
+    missing = config.size - len(memory)
+    rows = state["atoms"][rng.integers(len(memory), size=missing)]
+    scale = float(np.sqrt(memory.d2_ema / config.dim))
+    state["atoms"] = np.concatenate(
+        [state["atoms"], rows + scale * rng.normal(size=rows.shape).astype(np.float32)]
+    )
+    state["log_counts"] = np.concatenate([state["log_counts"], np.zeros(missing)])
+    state["births"] = np.concatenate([state["births"], np.zeros(missing, np.int64)])
+    state["num_observed"] = max(state["num_observed"], config.size)
+    memory.load_state_dict(state)
+
+
+class _timed:
+    """A learner that adds up the time it takes."""
+
+    def __init__(self, learner: Callable[..., Any], total: list[float]) -> None:
+        self.learner, self.total = learner, total
+
+    def __call__(self, *arguments: Any) -> Any:
+        started = time.perf_counter()
+        result = self.learner(*arguments)
+        self.total[0] += time.perf_counter() - started
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.learner, name)
+
+
+def measure_ppo(env: str, steps: int) -> dict[str, Any]:
+    """Trains Stable-Baselines3's PPO without bonus on the same environment; returns steps per second."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    if env == "maze":
+        from softcount.envs.disco_maze import DiscoMazeConfig
+        from softcount.envs.disco_maze_gym import DiscoMazeEnv
+
+        venv = make_vec_env(lambda: DiscoMazeEnv(DiscoMazeConfig(size=11)), n_envs=64)
+        policy, kwargs = "MlpPolicy", {"net_arch": [128, 128]}
+    else:
+        from softcount.envs.atari import Atari, AtariConfig
+
+        venv = make_vec_env(lambda: Atari(AtariConfig(game="montezuma_revenge")), n_envs=16)
+        policy, kwargs = "CnnPolicy", {"net_arch": [128]}
+    model = PPO(policy, venv, n_steps=32, batch_size=256, n_epochs=4, policy_kwargs=kwargs, device="cpu")
+    model.learn(32 * venv.num_envs)
+    started = time.perf_counter()
+    model.learn(steps, reset_num_timesteps=True)
+    return {"steps_per_second": model.num_timesteps / (time.perf_counter() - started)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path("results/meme/benchmark.json"))
+    parser.add_argument("--maze-steps", type=int, default=40_000)
+    parser.add_argument("--atari-steps", type=int, default=3_000)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {
+        "machine": {"cpus": os.cpu_count(), "processor": platform.machine(), "torch": torch.__version__},
+        "maze": measure(MAZE, 20_000, arguments.maze_steps),
+        "atari": measure(ATARI, 2_000, arguments.atari_steps, fill=True),
+        "maze_ppo": measure_ppo("maze", arguments.maze_steps),
+        "atari_ppo": measure_ppo("atari", arguments.atari_steps),
+    }
+    for name, result in results.items():
+        print(name, json.dumps(result, indent=1))
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
