@@ -104,7 +104,8 @@ def test_places_lie_on_the_map(build):
 
 def test_seeded_runs_repeat_and_other_seeds_differ(build):
     runs = []
-    for env, seed in ((build(1), None), (build(2), 1), (build(1), 5)):
+    other = build(2)
+    for env, seed in ((build(1), None), (other, 1), (other, 5)):
         steps = [env.reset(seed)] + [env.step(action) for action in actions_for(env, 40)]
         runs.append(steps)
     for ours, theirs in zip(runs[0], runs[1], strict=True):
