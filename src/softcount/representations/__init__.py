@@ -13,3 +13,27 @@ from softcount.representations.features import Representation, TensorFeatures
 from softcount.representations.make import KINDS, RepresentationConfig, make_representation
 from softcount.representations.rnd import EmbeddingRndConfig, RandomDistillation, RndConfig
 from softcount.representations.trainer import RepresentationTrainer, TrainerConfig
+
+__all__ = [
+    "ActionPrediction",
+    "ActionPredictionConfig",
+    "Both",
+    "Byol",
+    "ByolConfig",
+    "Casm",
+    "CasmConfig",
+    "EmbeddingConfig",
+    "EmbeddingRndConfig",
+    "Frozen",
+    "Function",
+    "KINDS",
+    "Random",
+    "RandomDistillation",
+    "Representation",
+    "RepresentationConfig",
+    "RepresentationTrainer",
+    "RndConfig",
+    "TensorFeatures",
+    "TrainerConfig",
+    "make_representation",
+]

@@ -1,0 +1,319 @@
+"""Do representations keep where the agent is, and drop what it cannot influence? (§3.2, §4.1)
+
+    python -m softcount.experiments.representations_probe run whole     # or: window, screens, pushing
+    python -m softcount.experiments.representations_probe plot
+
+A representation learns from random walks; then a probe reads the agent's true cell from
+its embeddings: five nearest neighbours, and a linear classifier. Gallery and queries come
+from different episodes; a tenth of the cells was hidden while the representation learned
+and is scored apart. On the whole maze a second linear probe reads the walls' colours,
+which are noise: 0.2 is chance. Three seeds, each with a maze of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from softcount.envs.disco_maze import NUM_WALL_COLOURS, PALETTE, DiscoMaze, DiscoMazeConfig
+from softcount.experiments.maze_walks import Walks, screens, static, walk
+from softcount.representations import (
+    CasmConfig,
+    EmbeddingConfig,
+    RepresentationTrainer,
+    TensorFeatures,
+    TrainerConfig,
+    make_representation,
+)
+from softcount.representations.embedding import Embedder
+from softcount.representations.features import Metrics, masked_mean
+from softcount.representations.gated_transformer import GatedTransformerConfig
+from softcount.representations.make import GRID
+from softcount.torsos import mlp
+from softcount.types import Array, ArraySpec, DiscreteActions, Sequence
+
+RESULTS = Path("results/representations")
+IMAGES = Path("docs/images")
+SEEDS = (0, 1, 2)
+LABELS = {"random": "random", "autoencoder": "autoencoder", "ap": "AP", "casnotm": "CASnotM", "casm": "CASM"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One world, one way to see it, and who is compared in it."""
+
+    size: int
+    """Side of the maze."""
+    side: int
+    """Side of what is seen."""
+    kinds: tuple[str, ...]
+    """Representations, in the order of the plot."""
+    updates: int
+    """Optimiser steps per representation."""
+    static: float = 0.0
+    """Share of wrong pixels."""
+    blind: float = 0.1
+    """Share of moves that ignore walls."""
+    inertia: float = 0.0
+    """How often an open move is repeated."""
+    pushing: float = 0.0
+    """How often any move is repeated, walls or not."""
+    length: int = 20
+    """Steps of a trace."""
+    batch: int = 16
+    """Traces of an update."""
+
+
+SETTINGS = {
+    "whole": Setting(size=11, side=11, kinds=("random", "autoencoder", "ap"), updates=600, length=16),
+    "window": Setting(
+        size=11, side=5, kinds=("random", "ap", "casnotm", "casm"), updates=300, batch=8, length=16
+    ),
+    "screens": Setting(
+        size=15,
+        side=5,
+        kinds=("random", "ap", "casnotm", "casm"),
+        updates=1000,
+        static=0.4,
+        blind=0.25,
+        inertia=0.6,
+    ),
+    "pushing": Setting(
+        size=15, side=5, kinds=("ap", "casnotm", "casm"), updates=600, static=0.2, blind=1.0, pushing=0.5
+    ),
+}
+
+CONFIG = replace(
+    GRID, casm=CasmConfig(transformer=GatedTransformerConfig(width=64, num_heads=4, hidden_sizes=(128,)))
+)
+TRAINER = TrainerConfig(learning_rate=1e-3, weight_decay=0.01)
+
+
+class Autoencoder(nn.Module):
+    """The baseline that keeps pixels: the same encoder, trained to rebuild the observation."""
+
+    def __init__(self, spec: ArraySpec, embedding: EmbeddingConfig) -> None:
+        super().__init__()
+        self.embedder = Embedder(spec, embedding)
+        self.dim: int | None = embedding.dim
+        self.decoder = mlp(embedding.dim, (128,), int(np.prod(spec.shape)))
+
+    def initial_state(self, batch: int) -> Any:
+        return ()
+
+    def represent(
+        self, observation: Any, prev_action: Any = None, is_first: Any = None, state: Any = ()
+    ) -> tuple[TensorFeatures, Any]:
+        return TensorFeatures(self.embedder(observation)), state
+
+    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+        """Mean squared error of the pixels; hidden rows, which are whole episodes, are left out."""
+        steps = sequence.steps
+        pixels = cast(Tensor, steps.observation).flatten(2).float() / 255
+        errors = (self.decoder(self.embedder.sequence(steps.observation)) - pixels).square().mean(-1)
+        loss = masked_mean(errors, ~cast(Tensor, steps.is_first & steps.is_last))
+        return loss, {"loss": loss.detach()}
+
+    def after_update(self) -> None:
+        """Nothing to do."""
+
+
+def record(setting: Setting, name: str, seed: int) -> tuple[Walks, Walks, int]:
+    """Recordings for learning and gallery, recordings for queries, and the number of places."""
+    config = DiscoMazeConfig(
+        size=setting.size,
+        layout=seed,
+        lethal=False,
+        max_steps=1_000_000,
+        observation="palette",
+        window=setting.side if name == "window" else None,
+    )
+    env = DiscoMaze(config, num_envs=48, seed=seed)
+    walks = walk(
+        env,
+        1500,
+        warmup=2500,
+        seed=seed,
+        blind=setting.blind,
+        inertia=setting.inertia,
+        pushing=setting.pushing,
+    )
+    if name == "screens":
+        walks = static(screens(walks, env, setting.side), setting.static, seed)
+    assert env.num_places is not None
+    return walks.part(slice(0, 36)), walks.part(slice(36, 48)), env.num_places
+
+
+def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
+    """Trains one representation and probes it."""
+    setting = SETTINGS[name]
+    start, start_cpu = time.perf_counter(), time.process_time()
+    learn, queries, num_places = record(setting, name, seed)
+    rng = np.random.default_rng([seed, 7])
+    hidden = rng.choice(num_places, num_places // 10, replace=False)
+    spec = ArraySpec((setting.side, setting.side, 3), "uint8")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if kind == "autoencoder":
+            model: nn.Module = Autoencoder(spec, CONFIG.embedding)
+        else:
+            model = make_representation(kind, spec, DiscreteActions(4), CONFIG, seed=seed)
+    trainer = RepresentationTrainer(model, TRAINER)
+    losses = []
+    for _ in range(setting.updates if kind != "random" else 0):
+        metrics = trainer.update(learn.sample(setting.length, setting.batch, rng, hidden))
+        losses.append([metrics["loss"], metrics.get("accuracy", float("nan"))])
+    curve = np.array(losses).reshape(-1, 2)
+    return {
+        "setting": name,
+        "kind": kind,
+        "seed": seed,
+        "updates": len(losses),
+        "environment_steps": int(learn.place.size),
+        **probe(model, learn, queries, hidden, np.random.default_rng(9), with_colours=name == "whole"),
+        "loss": _mean(curve[-100:, 0]),
+        "accuracy": _mean(curve[-100:, 1]),
+        "loss_curve": [round(float(x), 4) for x in curve[: len(curve) // 20 * 20, 0].reshape(-1, 20).mean(1)],
+        "seconds": round(time.perf_counter() - start, 1),
+        "cpu_seconds": round(time.process_time() - start_cpu, 1),
+        "machine": f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}",
+    }
+
+
+def _mean(values: Array) -> float | None:
+    return None if len(values) == 0 or np.isnan(values).any() else float(values.mean())
+
+
+def probe(
+    model: Any, learn: Walks, queries: Walks, hidden: Array, rng: np.random.Generator, with_colours: bool
+) -> dict[str, Any]:
+    """How well cells, and colours, can be read from the embeddings of other episodes."""
+    gallery, gallery_place = learn.rows(4000, rng)
+    query, place = queries.rows(2000, rng)
+    x, y = embed(model, gallery), embed(model, query)
+    is_right = nearest(x, gallery_place, y) == place
+    is_hidden = np.isin(place, hidden)
+    linear = linear_probe(x, gallery_place, y) == place
+    result: dict[str, Any] = {
+        "knn": float(is_right[~is_hidden].mean()),
+        "knn_hidden_cells": float(is_right[is_hidden].mean()),
+        "linear": float(linear.mean()),
+        "within_over_between": spread(y, place),
+    }
+    if with_colours:
+        walls = np.flatnonzero(((gallery >= 1) & (gallery <= NUM_WALL_COLOURS)).all(0).ravel())
+        hits = [
+            linear_probe(x, gallery.reshape(len(gallery), -1)[:, w], y) == query.reshape(len(query), -1)[:, w]
+            for w in walls[::5]
+        ]
+        result["colour"] = float(np.mean(hits))
+    return result
+
+
+def embed(model: Any, palette: Array) -> Array:
+    """Embeddings of observations given as palette indices."""
+    with torch.no_grad():
+        features, _ = model.represent(torch.from_numpy(PALETTE[palette]))
+    return np.asarray(features.embedding.double().numpy())
+
+
+def nearest(x: Array, labels: Array, queries: Array, k: int = 5) -> Array:
+    """The most frequent label among the k nearest rows of x."""
+    d2 = (queries**2).sum(1)[:, None] - 2 * queries @ x.T + (x**2).sum(1)
+    votes = labels[np.argpartition(d2, k, axis=1)[:, :k]]
+    return np.array([np.bincount(row).argmax() for row in votes])
+
+
+def linear_probe(x: Array, labels: Array, queries: Array) -> Array:
+    """Least squares on one-hot labels, a little ridge."""
+    ones = np.ones((len(x), 1))
+    inputs = np.hstack([(x - x.mean(0)) / (x.std(0) + 1e-8), ones])
+    targets = np.eye(int(labels.max()) + 1)[labels]
+    weights = np.linalg.solve(inputs.T @ inputs + 1e-3 * len(x) * np.eye(inputs.shape[1]), inputs.T @ targets)
+    standard = np.hstack([(queries - x.mean(0)) / (x.std(0) + 1e-8), np.ones((len(queries), 1))])
+    return np.asarray((standard @ weights).argmax(1))
+
+
+def spread(x: Array, place: Array) -> float:
+    """Mean squared distance within a cell over that between centres of cells: small is good."""
+    centres = {p: x[place == p].mean(0) for p in np.unique(place)}
+    within = np.mean([((x[place == p] - c) ** 2).sum(1).mean() for p, c in centres.items()])
+    return float(within / (2 * np.var(np.stack(list(centres.values())), axis=0).sum()))
+
+
+def plot() -> None:
+    """Draws probes and loss curves of all settings that were run."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    files = {name: RESULTS / f"{name}.json" for name in SETTINGS}
+    data = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
+    figure, axes = plt.subplots(2, len(data), figsize=(4.6 * len(data), 6.4), squeeze=False)
+    colours = dict(zip(LABELS, ("0.6", "tab:brown", "tab:blue", "tab:orange", "tab:green"), strict=True))
+    for column, (name, runs) in enumerate(data.items()):
+        kinds = [kind for kind in SETTINGS[name].kinds if any(run["kind"] == kind for run in runs)]
+        bars, curves = axes[0, column], axes[1, column]
+        probes = ["knn", "knn_hidden_cells", "linear", *(["colour"] if name == "whole" else [])]
+        for i, kind in enumerate(kinds):
+            mine = [run for run in runs if run["kind"] == kind]
+            values = np.array([[run[p] for p in probes] for run in mine])
+            x = np.arange(len(probes)) + (i - (len(kinds) - 1) / 2) * 0.8 / len(kinds)
+            bars.bar(x, values.mean(0), 0.75 / len(kinds), color=colours[kind], label=LABELS[kind])
+            for row in values:
+                bars.plot(x, row, "k.", markersize=3)
+            for run in mine:
+                if kind not in ("random", "autoencoder"):
+                    steps = np.arange(len(run["loss_curve"])) * 20 + 10
+                    curves.plot(steps, run["loss_curve"], color=colours[kind], linewidth=1)
+        bars.set_xticks(
+            range(len(probes)),
+            [
+                p.replace("knn_hidden_cells", "5-NN, cells\nnever learned on")
+                .replace("knn", "5-NN")
+                .replace("colour", "wall colour\n(linear)")
+                for p in probes
+            ],
+            fontsize=8,
+        )
+        bars.set_title(f"{name}: how well the cell is read", fontsize=10)
+        bars.set_ylim(0, 1.02)
+        bars.legend(fontsize=7, loc="lower left")
+        curves.set_title("loss of action prediction (nats)", fontsize=10)
+        curves.set_xlabel("updates")
+        curves.set_ylim(0, 1.5)
+    figure.tight_layout()
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(IMAGES / "representations.png", dpi=110)
+
+
+def run(name: str) -> None:
+    """Runs all seeds and kinds of a setting, seeds outermost, and writes what is there after each."""
+    torch.set_num_threads(1)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    runs = []
+    for seed in SEEDS:
+        for kind in SETTINGS[name].kinds:
+            runs.append(run_one(name, kind, seed))
+            shown = {k: v for k, v in runs[-1].items() if k not in ("loss_curve", "machine")}
+            print(json.dumps(shown), flush=True)
+            (RESULTS / f"{name}.json").write_text(json.dumps(runs, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["plot"]:
+        plot()
+    elif len(sys.argv) == 3 and sys.argv[1] == "run" and sys.argv[2] in SETTINGS:
+        run(sys.argv[2])
+    else:
+        sys.exit(f"usage: {sys.argv[0]} run {{{','.join(SETTINGS)}}} | plot")
