@@ -5,9 +5,10 @@
 
 Random walks through an 11×11 maze whose picture carries a panel of fresh uniform noise of
 the same size. One representation learns action prediction and random distillation side by
-side from the same steps; RECODE pays for AP's embeddings, RND for its own errors, both
-raw. Each reward is filed under how often its place had been visited before, by anyone. A
-bonus that counts places falls; one that is fooled by noise stays where it was.
+side from the same traces; RECODE pays for AP's embeddings, RND for its own errors, both
+raw. Each reward is filed under how often its place had been visited before, by anyone: a
+bonus that counts places falls. A tenth of the places is withheld from memory and learner;
+at the end both bonuses are asked what these new places are worth against the known ones.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import torch
 from softcount.bonuses import NormaliserConfig, Recode, RecodeBonusConfig, Surprise, SurpriseConfig
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.envs.noise import NoisyVector
-from softcount.experiments.maze_walks import walk
+from softcount.experiments.maze_walks import Walks, walk
 from softcount.memory import RecodeConfig
 from softcount.representations import RepresentationTrainer, TrainerConfig, make_representation
 from softcount.representations.make import GRID
@@ -34,53 +35,72 @@ from softcount.types import Array, Features, Sequence, Step
 RESULT = Path("results/representations/noise.json")
 IMAGE = Path("docs/images/noise_rewards.png")
 SEEDS = (0, 1, 2)
-NUM_ENVS = 32
-STEPS = 3000
-LEARN_EVERY = 8
-EDGES = np.array([0, 30, 60, 120, 240, 480, 960, 1920, 10**9])
+NUM_ENVS = 16
+STEPS = 2000
+LEARN_EVERY = 4
+TRACES, LENGTH = 16, 9
+EDGES = np.array([0, 20, 40, 80, 160, 320, 640, 10**9])
 MEMORY = RecodeConfig(
     size=300, dim=16, neighbours=5, warmup_atoms=300, count_discount=0.9999, embeddings_per_step=NUM_ENVS
 )
 RAW = NormaliserConfig(kind="none")
+TRAINER = TrainerConfig(learning_rate=2e-3, weight_decay=0.01)
 
 
 def run_one(seed: int) -> dict[str, Any]:
-    """One walk; mean rewards by how often a place was visited before."""
+    """One walk; mean rewards by how often a place was visited before, and scores of new places."""
     start, start_cpu = time.perf_counter(), time.process_time()
     config = DiscoMazeConfig(size=11, layout=seed, lethal=False, max_steps=1_000_000)
-    noisy = NoisyVector(DiscoMaze(config, num_envs=NUM_ENVS, seed=seed), seed=seed)
-    walks = walk(noisy, STEPS, warmup=0, seed=seed, blind=0.1, inertia=0.6, pushing=0.0)
-    model = make_representation("ap+rnd", noisy.observation_spec, noisy.action_spec, GRID, seed=seed)
-    trainer = RepresentationTrainer(model, TrainerConfig(learning_rate=1e-3, weight_decay=0.01))
+    env = NoisyVector(DiscoMaze(config, num_envs=NUM_ENVS, seed=seed), seed=seed)
+    walks = walk(env, STEPS, warmup=1000, seed=seed, blind=0.1, inertia=0.6, pushing=0.0)
+    rng = np.random.default_rng([seed, 3])
+    num_places = int(env.num_places or 0)
+    withheld = rng.choice(num_places, num_places // 10, replace=False)
+    model = make_representation("ap+rnd", env.observation_spec, env.action_spec, GRID, seed=seed)
+    trainer = RepresentationTrainer(model, TRAINER)
     recode = Recode(RecodeBonusConfig(memory=MEMORY, normaliser=RAW), seed=seed)
     surprise = Surprise(SurpriseConfig(normaliser=RAW))
-    visits = np.zeros(noisy.num_places or 0, np.int64)
-    rows: list[tuple[Array, Array, Array, Array]] = []
-    accuracy = 0.0
+    visits = np.zeros(num_places, np.int64)
+    rows: list[tuple[Array, ...]] = []
+    metrics: dict[str, float] = {}
     for t in range(STEPS):
-        features = _features(model, walks.observation[t])
-        ids, is_first, place = np.arange(NUM_ENVS), walks.is_first[t], walks.place[t]
+        ids = np.flatnonzero(~np.isin(walks.place[t], withheld))
+        features = _features(model, walks.observation[t, ids])
+        is_first, place = walks.is_first[t, ids], walks.place[t, ids]
         paid = recode.observe(features, ids, is_first), surprise.observe(features, ids, is_first)
+        if recode.is_warm and trainer.num_updates > 10:  # memory filled, observation statistics gathered
+            rows.append((visits[place], *paid))
         np.add.at(visits, place, 1)
-        rows.append((np.full(NUM_ENVS, t), visits[place] - 1, *paid))
-        if t % LEARN_EVERY == LEARN_EVERY - 1:
-            accuracy = trainer.update(_latest(walks, t, 2 * LEARN_EVERY))["embedding_accuracy"]
-    time_, num, by_recode, by_rnd = (np.concatenate(column) for column in zip(*rows, strict=True))
-    counted = time_ >= 2 * MEMORY.size // NUM_ENVS + LEARN_EVERY  # after warm-up of memory and statistics
-    bins = np.digitize(num, EDGES) - 1
-    select = [counted & (bins == i) for i in range(len(EDGES) - 1)]
+        if t >= 4 * LENGTH and t % LEARN_EVERY == 0:
+            metrics = trainer.update(_traces(walks, t, withheld, rng))
+    num, by_recode, by_rnd = (np.concatenate(column) for column in zip(*rows, strict=True))
+    select = [np.digitize(num, EDGES) - 1 == i for i in range(len(EDGES) - 1)]
     return {
         "seed": seed,
         "steps": STEPS * NUM_ENVS,
         "updates": trainer.num_updates,
-        "action_accuracy": accuracy,
+        "action_accuracy": metrics["embedding_accuracy"],
         "visits": [float(num[s].mean()) if s.any() else None for s in select],
         "recode_ap": [float(by_recode[s].mean()) if s.any() else None for s in select],
         "rnd": [float(by_rnd[s].mean()) if s.any() else None for s in select],
+        **_new_against_known(model, recode, surprise, walks, withheld),
         "seconds": round(time.perf_counter() - start, 1),
         "cpu_seconds": round(time.process_time() - start_cpu, 1),
         "machine": f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}",
     }
+
+
+def _new_against_known(
+    model: Any, recode: Recode, surprise: Surprise, walks: Walks, withheld: Array
+) -> dict[str, float]:
+    """Mean score of withheld places over that of known ones, at the end."""
+    observation, place = walks.observation[-300:].reshape(-1, 22, 11, 3), walks.place[-300:].ravel()
+    features = _features(model, observation)
+    is_new = np.isin(place, withheld)
+    ratios = {}
+    for name, score in (("recode_ap", recode.score(features)), ("rnd", surprise.score(features))):
+        ratios[f"{name}_new_over_known"] = float(score[is_new].mean() / score[~is_new].mean())
+    return ratios
 
 
 def _features(model: Any, observation: Array) -> Features:
@@ -89,24 +109,16 @@ def _features(model: Any, observation: Array) -> Features:
     return Features(features.embedding.numpy(), features.surprise.numpy())
 
 
-def _latest(walks: Any, t: int, length: int) -> Sequence:
-    """The last steps of all copies as a sequence."""
-    part = slice(max(0, t + 1 - length), t + 1)
-    action, is_last = walks.action[part], walks.is_last[part]
-    nothing = np.zeros(action.shape, np.float32)
-    prev_action = np.vstack([np.zeros_like(action[:1]), action[:-1]])
-    steps = Step(
-        walks.observation[part],
-        np.where(walks.is_first[part], 0, prev_action),
-        nothing,
-        nothing,
-        walks.is_first[part],
-        is_last,
-        is_last,
-        action,
-        {},
-    )
-    return Sequence(steps, ())
+def _traces(walks: Walks, t: int, withheld: Array, rng: np.random.Generator) -> Sequence:
+    """Random traces of the past that never touch a withheld place."""
+    starts = rng.integers(t - LENGTH + 1, size=40 * TRACES)
+    rows, env = starts + np.arange(LENGTH)[:, None], rng.integers(NUM_ENVS, size=40 * TRACES)
+    keep = np.flatnonzero(~np.isin(walks.place[rows, env], withheld).any(0))[:TRACES]
+    rows, env = rows[:, keep], env[keep]
+    is_first, is_last, action = walks.is_first[rows, env], walks.is_last[rows, env], walks.action[rows, env]
+    nothing, never = np.zeros(action.shape, np.float32), np.zeros_like(action)
+    observation = walks.observation[rows, env]
+    return Sequence(Step(observation, never, nothing, nothing, is_first, is_last, is_last, action, {}), ())
 
 
 def plot() -> None:
