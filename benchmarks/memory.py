@@ -250,7 +250,8 @@ def verdict(entry: dict[str, Any]) -> str:
 def show(cell: dict[str, Any]) -> None:
     print(
         f"{cell['stream']:6} {cell['size']:8} {cell['batch']:4} {cell['faiss_best_us']:9.1f} "
-        f"{cell['native_us']:9.1f} {cell['ratio']:6.3f} {cell['path']:7} {100 * cell['fraction_scanned']:7.2f} %  {verdict(cell)}",
+        f"{cell['native_us']:9.1f} {cell['ratio']:6.3f} {cell['path']:7} "
+        f"{100 * cell['fraction_scanned']:7.2f} %  {verdict(cell)}",
         flush=True,
     )
 
@@ -288,9 +289,7 @@ def main() -> None:
     for entry in exponents:
         print(f"time grows as |M|^{entry['exponent']:.2f} on {entry['stream']} {verdict(entry)}")
     drift = measure_drift(20_000 if options.quick else 50_000, 100_000 if options.quick else 1_000_000)
-    print(
-        f"drifting map, {drift['steps']} steps: last/first tenth {drift['last_over_first']:.2f} {verdict(drift)}"
-    )
+    print(f"drift, {drift['steps']} steps: last/first tenth {drift['last_over_first']:.2f} {verdict(drift)}")
     settings = {
         "dim": DIM,
         "neighbours": K,

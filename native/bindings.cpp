@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine.h"
 
@@ -54,6 +55,8 @@ void load_arrays(Engine& engine, Array<const float, 2> atoms, Vector<const doubl
 
 void read_arrays(Engine& engine, Array<float, 2> atoms, Vector<double> log_counts, Vector<int64_t> births) {
     alone(engine, [&] {
+        for (size_t length : {atoms.shape(0), log_counts.shape(0), births.shape(0)})
+            if (int64_t(length) != engine.num_atoms) throw std::invalid_argument("the memory has grown meanwhile");
         engine.copy_atoms(atoms.data());
         std::copy_n(engine.log_counts.data(), engine.num_atoms, log_counts.data());
         std::copy_n(engine.births.data(), engine.num_atoms, births.data());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 namespace softcount {
 
@@ -11,9 +10,6 @@ constexpr double kFoldBelow = -1000.0;  // FOLD_BELOW of recode.py
 constexpr int kSpare = 16;              // neighbours kept beyond k, for atoms that change within a batch
 constexpr double kBallGrowth = 1.05;    // how much d²_ema may grow within a batch before rows are scanned again
 constexpr int64_t kChunk = 256;         // rows per snapshot
-constexpr int64_t kSmallest = 1024;     // fewer atoms are not worth an index
-constexpr int64_t kJudgeAfter = 64;     // rows the pruned search gets before it is judged
-constexpr int64_t kFirstWait = 1 << 14, kLongestWait = 1 << 20;  // rows on the brute path between attempts
 
 double logaddexp(double x, double y) {  // as NumPy defines it
     if (x == y) return x + 0.693147180559945309417232121458176568;
@@ -200,7 +196,7 @@ void Engine::absorb(int32_t star, const float* e) {
 }
 
 void Engine::mark_changed(int32_t slot) {
-    if (changed_at_[size_t(slot)] == batch_id_) return;
+    if (index_ || changed_at_[size_t(slot)] == batch_id_) return;  // only the brute path looks back
     changed_at_[size_t(slot)] = batch_id_;
     changed_.push_back(slot);
 }
@@ -219,162 +215,6 @@ void Engine::score(const float* embeddings, int64_t num, double* rewards) {
             rewards[at + i] = reward(soft_count());
         }
     }
-}
-
-// ---- finding atoms ----
-
-void Engine::search(const float* e, int keep, double ball, Candidates& found) {
-    found.start(keep, ball, margin_);
-    if (index_ && !is_huge(e, stride_)) {
-        SearchWork one;
-        index_->search(e, found, one);
-        found.tighten();
-        note_search(one);
-    } else {
-        scan_one(e, found);
-    }
-}
-
-void Engine::scan_one(const float* e, Candidates& found) {
-    kernels_.scan_rows(atoms_.data(), 0, num_atoms, stride_, e, &found);
-    found.tighten();
-    work.num_scanned_brute += num_atoms;
-}
-
-// Fills snapshot_ with the candidates of each row; atoms are shared out among threads, which cannot change the result.
-void Engine::scan_many(const float* rows, int64_t num, int keep, double ball) {
-    const int64_t num_blocks = (num + kQueryBlock - 1) / kQueryBlock, num_padded = num_blocks * kQueryBlock;
-    int threads = settings_.num_threads;
-    if (num_atoms * num * stride_ < (1 << 22)) threads = 1;
-    transposed_.assign(size_t(num_padded * stride_), 0.0f);
-    for (int64_t q = 0; q < num; ++q)
-        for (int i = 0; i < stride_; ++i)
-            transposed_[size_t((q / kQueryBlock * stride_ + i) * kQueryBlock + q % kQueryBlock)] = rows[q * stride_ + i];
-    if (snapshot_.size() < size_t(threads * num_padded)) snapshot_.resize(size_t(threads * num_padded));
-    std::vector<Queue*> queues(size_t(threads * num_padded));
-    for (int64_t q = 0; q < threads * num_padded; ++q) {
-        Candidates& found = snapshot_[size_t(q)];
-        found.start(keep, ball, margin_);
-        if (q % num_padded >= num) found.threshold = -1.0f;  // fills up a block, wants nothing
-        queues[size_t(q)] = &found;
-    }
-    if (packed_.size() < size_t(threads * 64 * stride_)) packed_.resize(size_t(threads * 64 * stride_));
-    auto scan_part = [&](int t) {
-        const int64_t first = num_atoms * t / threads / 64 * 64;
-        const int64_t last = t + 1 == threads ? num_atoms : num_atoms * (t + 1) / threads / 64 * 64;
-        Queue** own = queues.data() + t * num_padded;
-        if (num < kQueryBlock - 1)
-            for (int64_t q = 0; q < num; ++q) kernels_.scan_rows(atoms_.data(), first, last, stride_, rows + q * stride_, own[q]);
-        else
-            kernels_.scan_batch(atoms_.data(), first, last, stride_, transposed_.data(), int(num_blocks), own,
-                                packed_.data() + t * 64 * stride_);
-    };
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(scan_part, t);
-    scan_part(0);
-    for (std::thread& other : others) other.join();
-    for (int64_t q = 0; q < num; ++q) {
-        for (int t = 1; t < threads; ++t) snapshot_[size_t(q)].merge(snapshot_[size_t(t * num_padded + q)]);
-        snapshot_[size_t(q)].tighten();
-    }
-    work.num_scanned_brute += num * num_atoms;
-}
-
-// Sets exact_ to the candidates with their float64 distances.
-void Engine::refine(const float* e, const Candidates& found) {
-    slots_.clear();
-    for (int32_t i = 0; i < found.size; ++i) slots_.push_back(found.items[i].slot);
-    measure(e);
-}
-
-void Engine::measure(const float* e) {
-    d2_.resize(slots_.size());
-    kernels_.exact_distances(atoms_.data(), stride_, settings_.dim, e, slots_.data(), int(slots_.size()), d2_.data());
-    exact_.clear();
-    for (size_t i = 0; i < slots_.size(); ++i) exact_.push_back({d2_[i], slots_[i]});
-}
-
-// The same for candidates found before the changes of this batch; false if they may not suffice.
-bool Engine::refine_snapshot(const float* e, const Candidates& found) {
-    slots_ = changed_;
-    for (int32_t i = 0; i < found.size; ++i)
-        if (changed_at_[size_t(found.items[i].slot)] != batch_id_) slots_.push_back(found.items[i].slot);
-    measure(e);
-    if (found.is_exhaustive()) return true;
-    const double complete_below = margin_.below(found.threshold);  // all unchanged atoms up to here were kept
-    const size_t k = size_t(neighbours_among(num_atoms));
-    if (exact_.size() < k || d2_ema() > complete_below) return false;
-    std::nth_element(exact_.begin(), exact_.begin() + int64_t(k) - 1, exact_.end(),
-                     [](const Exact& a, const Exact& b) { return a.d2 < b.d2; });
-    return exact_[k - 1].d2 <= complete_below;
-}
-
-// ---- choosing the path ----
-
-// Float operations that a search with the index costs, weighed by how fast they run (calibrated).
-void Engine::note_search(const SearchWork& one) {
-    SearchWork& total = work.pruned;
-    total.num_centres += one.num_centres;
-    total.num_groups += one.num_groups;
-    total.num_projected += one.num_projected;
-    total.num_compared += one.num_compared;
-    const double dim = stride_;
-    const double cost = double(one.num_centres) * dim * 0.5 + double(one.num_groups) * (kProjected * dim + 800.0) +
-                        double(one.num_projected) * kProjected + double(one.num_compared) * (dim * 1.5 + 30.0);
-    rows_since_build_ += 1;
-    pruned_cost_ += (cost - pruned_cost_) / double(std::min<int64_t>(rows_since_build_, 256));
-}
-
-void Engine::choose_path(int64_t num_rows) {
-    if (path_ == Path::brute || num_atoms == 0) return drop_index();
-    if (path_ == Path::pruned) {
-        if (!index_) build_index();
-        return;
-    }
-    if (num_atoms < kSmallest) return;
-    if (!index_) {
-        if (rows_since_build_ >= rows_to_wait_) build_index();
-        return;
-    }
-    if (rows_since_build_ < kJudgeAfter) return;
-    const double brute_cost = double(num_atoms) * stride_ * (num_rows >= 16 ? 0.42 : num_rows >= 3 ? 0.6 : 0.9);
-    if (pruned_cost_ > brute_cost) {
-        drop_index();
-        rows_to_wait_ = std::min(std::max(kFirstWait, 2 * rows_to_wait_), kLongestWait);
-    } else if (pruned_cost_ < 0.5 * brute_cost) {
-        rows_to_wait_ = 0;
-    }
-}
-
-void Engine::drop_index() {
-    if (!index_) return;
-    index_.reset();
-    rows_since_build_ = 0;
-}
-
-bool Engine::build_index() {
-    rows_since_build_ = 0;
-    if (is_huge(atoms_.data(), num_atoms * stride_)) {
-        rows_to_wait_ = std::min(std::max(kFirstWait, 2 * rows_to_wait_), kLongestWait);
-        return false;
-    }
-    pruned_cost_ = 0.0;
-    index_ = std::make_unique<GroupIndex>(atoms_.data(), settings_.dim, stride_, settings_.size, kernels_);
-    index_->build(num_atoms);
-    work.num_builds += 1;
-    return true;
-}
-
-bool Engine::is_huge(const float* values, int64_t count) const {
-    float largest = 0.0f;
-    for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(values[i]));
-    return largest > kHuge;
-}
-
-void Engine::set_path(Path path) {
-    path_ = path;
-    rows_to_wait_ = 0;
-    drop_index();
 }
 
 // ---- state ----
