@@ -40,8 +40,8 @@ class World:
     env_id: str
     maze_size: int = 15
     layout_seed: int | None = None
-    steps: int = 100_000
-    dqn_steps: int = 40_000
+    steps: int = 61_440
+    dqn_steps: int = 20_000
     num_places: int | None = None
 
     def steps_of(self, agent: str) -> int:
@@ -90,6 +90,7 @@ def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     return {
         "agent": agent,
         "bonus": bonus,
+        "bonus_config": None if bonus == "none" else repr(config_of(bonus)),
         "world": asdict(world),
         "seed": seed,
         **result,
@@ -98,6 +99,11 @@ def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread, shared with other work",
         "torch": torch.__version__,
     }
+
+
+def config_of(bonus: str) -> IntrinsicRewardConfig:
+    """The settings of a bonus, the same in every agent."""
+    return SMALL_WORLD if "RECODE" in bonus else IntrinsicRewardConfig()
 
 
 def _run_ppo_recode(bonus: str, world: World, seed: int) -> dict[str, Any]:
@@ -129,9 +135,8 @@ def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     num_envs = 32 if agent == "sb3-ppo" else 8
     env: Any = VecMonitor(DummyVecEnv([lambda: example.make_env(args)] * num_envs))
     env.seed(seed)
-    config = SMALL_WORLD if bonus == "RECODE-AP" else IntrinsicRewardConfig()
     if bonus != "none":
-        env = IntrinsicVecEnv(env, bonus, seed=seed, weight=SB3_WEIGHT[bonus], config=config)
+        env = IntrinsicVecEnv(env, bonus, seed=seed, weight=SB3_WEIGHT[bonus], config=config_of(bonus))
     if agent == "sb3-ppo":
         model: Any = PPO("MlpPolicy", env, seed=seed, device="cpu", **SB3_PPO)
     else:

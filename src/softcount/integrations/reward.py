@@ -63,7 +63,7 @@ class IntrinsicRewardConfig:
     """Actor steps (over all environments) between two updates of the representation."""
     first_update: int = 1_000
     """Actor steps before the first one, which then makes up for those that would have been."""
-    batch_size: int = 32
+    batch_size: int = 16
     """Sequences per update."""
     sequence_length: int = 16
     """Rows per sequence."""
