@@ -149,6 +149,21 @@ def test_a_saved_bonus_continues_beside_the_same_environments(tmp_path):
     np.testing.assert_array_equal(rest, [other.step(a)[4]["intrinsic_reward"] for a in actions[40:]])
 
 
+def test_a_bonus_loaded_after_a_reset_begins_new_episodes(tmp_path):
+    envs = wrap(AutoresetMode.NEXT_STEP)
+    envs.reset(seed=0)
+    envs.step(np.zeros(NUM_ENVS, int))
+    envs.step(np.zeros(NUM_ENVS, int))
+    envs.save(tmp_path / "bonus")
+    other = wrap(AutoresetMode.NEXT_STEP)
+    other.reset(seed=0)
+    other.load(tmp_path / "bonus")
+    other.step(np.zeros(NUM_ENVS, int))
+    rows = other.bonus.history.latest(np.array([2]), 2).steps
+    assert rows.is_first[:, 0].tolist() == [True, False]
+    assert rows.observation[:, 0, 2].tolist() == [0, 1]
+
+
 def test_environments_that_do_not_say_how_they_restart_are_refused():
     envs = counters(AutoresetMode.NEXT_STEP)
     envs.metadata = {}

@@ -293,6 +293,18 @@ def test_mixed_up_streams_are_noticed():
     bonus.step(OBS + 7, ACT, OBS, NONE, NONE)  # after a reset anything may come
 
 
+def test_resuming_begins_episodes_only_where_the_observation_is_another():
+    bonus = make()
+    bonus.step(OBS, ACT, OBS + 1, NONE, NONE)
+    changed = OBS + 1
+    changed[1] = 5
+    bonus.resume(changed)
+    bonus.step(changed, ACT, OBS + 2, NONE, NONE)
+    assert bonus.history.num_rows.tolist() == [3, 4, 3]
+    steps = bonus.history.latest(np.array([1]), 4).steps
+    assert steps.is_first[:, 0].tolist() == [True, False, True, False]
+
+
 def test_a_file_of_another_bonus_is_refused(tmp_path):
     make().save(tmp_path / "bonus")
     with pytest.raises(store.StoreError, match="was saved with name RECODE-AP; this one has RECODE-CASM"):

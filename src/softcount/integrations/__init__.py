@@ -5,7 +5,16 @@ the users of those libraries expect it. Each adapter is imported from its own mo
 that none needs the libraries of the others.
 """
 
-from softcount.integrations.reward import SMALL_WORLD, IntrinsicReward, IntrinsicRewardConfig
+try:
+    import gymnasium
+    import torch
+except ImportError as error:
+    raise ImportError(
+        f"drop-in use needs {error.name}: pip install softcount[torch,envs], or softcount[sb3] and so on"
+    ) from error
+
+from softcount.integrations.config import SMALL_WORLD, IntrinsicRewardConfig
+from softcount.integrations.reward import IntrinsicReward
 from softcount.integrations.schedules import Constant, Linear, Steps
 
 __all__ = ["SMALL_WORLD", "Constant", "IntrinsicReward", "IntrinsicRewardConfig", "Linear", "Steps"]

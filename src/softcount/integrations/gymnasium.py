@@ -92,8 +92,10 @@ class IntrinsicRewardWrapper(VectorWrapper):  # type: ignore[type-arg]
         self.bonus.save(path)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Continues with a saved bonus; call it after `reset` of the same environments, or before."""
+        """Continues with a saved bonus; environments that were reset since begin new episodes."""
         self.bonus.load(path)
+        if self._obs is not None:
+            self.bonus.resume(self._obs)
 
     def get_state(self) -> State:
         """The bonus's state and the observations it waits for an action on."""

@@ -23,7 +23,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -31,76 +30,19 @@ import torch
 from torch import nn
 
 from softcount import store
-from softcount.bonuses import NormaliserConfig
+from softcount.integrations.config import IntrinsicRewardConfig
 from softcount.integrations.defaults import choose_representation, choose_trainer
 from softcount.integrations.history import History, action_array_spec
 from softcount.integrations.inputs import Inputs
 from softcount.integrations.schedules import Schedule, as_schedule
-from softcount.memory import RecodeConfig
 from softcount.representations.features import Representation, as_tensors
-from softcount.representations.make import RepresentationConfig, make_representation
-from softcount.representations.trainer import RepresentationTrainer, TrainerConfig
-from softcount.roles.memory_server import MemoryServer, TerminalObservations
+from softcount.representations.make import make_representation
+from softcount.representations.trainer import RepresentationTrainer
+from softcount.roles.memory_server import MemoryServer
 from softcount.taxonomy import make_bonus, parse
 from softcount.types import Array, Features, Sequence, State, map_arrays, zeros
 
 AutoresetMode = Literal["next_step", "same_step"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class IntrinsicRewardConfig:
-    """Memory, normalisation and learning of a drop-in bonus."""
-
-    memory: RecodeConfig = field(default_factory=RecodeConfig)
-    """RECODE's constants, the paper's Atari table; `dim` follows the representation."""
-    normaliser: NormaliserConfig | None = None
-    """What rewards are divided by; None is the bonus's own way."""
-    representation: RepresentationConfig | None = None
-    """Encoder and losses; None chooses by the observation space, see `defaults`."""
-    trainer: TrainerConfig | None = None
-    """Optimiser, schedule, acting copy; None chooses by the representation."""
-    steps_per_update: int = 256
-    """Actor steps (over all environments) between two updates of the representation."""
-    first_update: int = 1_000
-    """Actor steps before the first one, which then makes up for those that would have been."""
-    batch_size: int = 16
-    """Sequences per update."""
-    sequence_length: int = 16
-    """Rows per sequence."""
-    history_size: int = 10_000
-    """Rows kept to draw sequences from, over all environments."""
-    window: int = 16
-    """Newest rows from which BYOL-Explore's surprise is computed at each step."""
-    terminal_observations: TerminalObservations = "paid"
-    """Whether terminal observations are paid, only absorbed, or skipped."""
-
-    def __post_init__(self) -> None:
-        for name in ("steps_per_update", "batch_size", "history_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"IntrinsicRewardConfig.{name} is {getattr(self, name)}; expected at least 1"
-                )
-        for name in ("sequence_length", "window"):
-            if getattr(self, name) < 2:
-                raise ValueError(
-                    f"IntrinsicRewardConfig.{name} is {getattr(self, name)}; expected at least 2"
-                )
-
-
-SMALL_WORLD = IntrinsicRewardConfig(
-    memory=RecodeConfig(
-        size=2_000,
-        neighbours=5,
-        warmup_atoms=2_000,
-        count_discount=0.9999,
-        kernel_epsilon=0.1,
-        reward_constant=1.0,
-    ),
-    normaliser=NormaliserConfig(kind="none"),
-    first_update=4_000,
-    steps_per_update=128,
-)
-"""For worlds of hundreds of places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""
 
 
 class IntrinsicReward:
@@ -172,7 +114,7 @@ class IntrinsicReward:
         self.history = History(self.inputs.observation_spec, self.inputs.action_spec, num_envs, capacity)
         self.num_steps = 0
         self._rng = np.random.default_rng(seed)
-        self._state = cast(Any, self._acting).initial_state(num_envs)
+        self._state = as_tensors(cast(Any, self._acting).initial_state(num_envs), device)
         self._is_starting = np.ones(num_envs, bool)  # the next obs begins an episode
         self._is_dead = np.zeros(num_envs, bool)  # the next step only restarts
         self._metrics: dict[str, float] = {}
@@ -195,6 +137,19 @@ class IntrinsicReward:
         self._is_starting |= rows
         self._is_dead &= ~rows
 
+    def resume(self, obs: Any) -> None:
+        """Says which observations a loop goes on with, after `load` or a break.
+
+        Environments whose observation is not what arrived last were reset: theirs begins an episode.
+        """
+        given = self.inputs.observation(obs, "obs", self.num_envs)
+        differs = self.history.num_rows == 0
+        for one, two in zip(
+            _leaves(self.history.newest(np.arange(self.num_envs))), _leaves(given), strict=True
+        ):
+            differs |= (one != two).reshape(self.num_envs, -1).any(1)
+        self.reset(differs)
+
     def score(self, obs: Any, env_ids: Any = None) -> Array:
         """Returns what arriving at observations `(B, ...)` would be paid now; nothing changes.
 
@@ -203,7 +158,7 @@ class IntrinsicReward:
         observation = self.inputs.observation(obs, "obs")
         num = len(next(iter(observation.values())) if isinstance(observation, Mapping) else observation)
         is_first, no_action = np.zeros(num, bool), zeros(action_array_spec(self.inputs.action_spec), num)
-        fresh = cast(Any, self._acting).initial_state(num)
+        fresh = as_tensors(cast(Any, self._acting).initial_state(num), self.device)
         features, _ = self._represent(observation, no_action, is_first, fresh)
         if self.bonus.made_where == "learning":
             raise ValueError(

@@ -145,8 +145,7 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
             self._bonus = _make_bonus(self.name, env, self.options)
             if self._load_from is not None:
                 self._bonus.load(self._load_from)
-        if self.model.num_timesteps == 0 or self.locals.get("reset_num_timesteps", True):
-            self._bonus.reset()
+        self._bonus.resume(self.model._last_obs)  # SB3 may or may not have reset its environments
 
     def _on_rollout_start(self) -> None:
         self._paid = []

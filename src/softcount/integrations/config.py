@@ -1,0 +1,67 @@
+"""The settings of a drop-in bonus: by default the paper's memory, and a representation that fits the space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from softcount.bonuses import NormaliserConfig
+from softcount.memory import RecodeConfig
+from softcount.representations.make import RepresentationConfig
+from softcount.representations.trainer import TrainerConfig
+from softcount.roles.memory_server import TerminalObservations
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntrinsicRewardConfig:
+    """Memory, normalisation and learning of a drop-in bonus."""
+
+    memory: RecodeConfig = field(default_factory=RecodeConfig)
+    """RECODE's constants, the paper's Atari table; `dim` follows the representation."""
+    normaliser: NormaliserConfig | None = None
+    """What rewards are divided by; None is the bonus's own way."""
+    representation: RepresentationConfig | None = None
+    """Encoder and losses; None chooses by the observation space, see `defaults`."""
+    trainer: TrainerConfig | None = None
+    """Optimiser, schedule, acting copy; None chooses by the representation."""
+    steps_per_update: int = 256
+    """Actor steps (over all environments) between two updates of the representation."""
+    first_update: int = 1_000
+    """Actor steps before the first one, which then makes up for those that would have been."""
+    batch_size: int = 16
+    """Sequences per update."""
+    sequence_length: int = 16
+    """Rows per sequence."""
+    history_size: int = 10_000
+    """Rows kept to draw sequences from, over all environments."""
+    window: int = 16
+    """Newest rows from which BYOL-Explore's surprise is computed at each step."""
+    terminal_observations: TerminalObservations = "paid"
+    """Whether terminal observations are paid, only absorbed, or skipped."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps_per_update", "batch_size", "history_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"IntrinsicRewardConfig.{name} is {getattr(self, name)}; expected at least 1"
+                )
+        for name in ("sequence_length", "window"):
+            if getattr(self, name) < 2:
+                raise ValueError(
+                    f"IntrinsicRewardConfig.{name} is {getattr(self, name)}; expected at least 2"
+                )
+
+
+SMALL_WORLD = IntrinsicRewardConfig(
+    memory=RecodeConfig(
+        size=2_000,
+        neighbours=5,
+        warmup_atoms=2_000,
+        count_discount=0.9999,
+        kernel_epsilon=0.1,
+        reward_constant=1.0,
+    ),
+    normaliser=NormaliserConfig(kind="none"),
+    first_update=4_000,
+    steps_per_update=128,
+)
+"""For worlds of hundreds of places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""
