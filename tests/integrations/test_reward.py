@@ -329,3 +329,16 @@ def test_metrics_are_plain_numbers():
     metrics = bonus.metrics()
     assert {"weight", "steps", "bonus/reward", "representation/gradient_norm"} <= set(metrics)
     assert all(type(value) is float for value in metrics.values())
+
+
+def test_updates_come_on_schedule_and_the_first_makes_up_for_those_before():
+    bonus, loop = make(), Loop()
+    counts = []
+    for _ in range(30):
+        loop.step(bonus)
+        counts.append(bonus.trainer.num_updates)
+    steps = NUM_ENVS * np.arange(1, 31)
+    np.testing.assert_array_equal(counts, np.where(steps >= 30, steps // 15, 0))
+    eager = make(config=IntrinsicRewardConfig(**{**vars(SMALL), "first_updates": 7}))
+    run(eager, Loop(), 10)
+    assert eager.trainer.num_updates == 7

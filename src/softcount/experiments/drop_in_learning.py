@@ -40,8 +40,8 @@ class World:
     env_id: str
     maze_size: int = 15
     layout_seed: int | None = None
-    steps: int = 61_440
-    dqn_steps: int = 20_000
+    steps: int = 122_880
+    dqn_steps: int = 40_000
     num_places: int | None = None
 
     def steps_of(self, agent: str) -> int:

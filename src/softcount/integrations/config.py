@@ -1,4 +1,4 @@
-"""The settings of a drop-in bonus: by default the paper's memory, and a representation that fits the space."""
+"""The settings of a drop-in bonus: by default the paper's memory, and a representation fit for the space."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class IntrinsicRewardConfig:
     """Actor steps (over all environments) between two updates of the representation."""
     first_update: int = 1_000
     """Actor steps before the first one, which then makes up for those that would have been."""
+    first_updates: int = 0
+    """How many it then makes at least: with more, the memory starts with a better embedding."""
     batch_size: int = 16
     """Sequences per update."""
     sequence_length: int = 16
@@ -62,6 +64,7 @@ SMALL_WORLD = IntrinsicRewardConfig(
     ),
     normaliser=NormaliserConfig(kind="none"),
     first_update=4_000,
+    first_updates=400,
     steps_per_update=128,
 )
 """For worlds of hundreds of places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""

@@ -328,8 +328,9 @@ class IntrinsicReward:
         cfg, before = self.config, self.num_steps - self.num_envs
         if self.num_steps < cfg.first_update:
             return 0
-        done = 0 if before < cfg.first_update else before // cfg.steps_per_update
-        return max(self.num_steps // cfg.steps_per_update - done, int(before < cfg.first_update))
+        if before < cfg.first_update:
+            return max(self.num_steps // cfg.steps_per_update, cfg.first_updates, 1)
+        return self.num_steps // cfg.steps_per_update - before // cfg.steps_per_update
 
 
 def _acting_copy(trainer: RepresentationTrainer) -> nn.Module:
