@@ -7,6 +7,7 @@ namespace softcount {
 
 namespace {
 constexpr double kFoldBelow = -1000.0;  // FOLD_BELOW of recode.py
+constexpr double kSmallestD2 = 1e-90;   // SMALLEST_D2 of kernels.py: a bandwidth below is 0
 constexpr int kSpare = 16;              // neighbours kept beyond k, for atoms that change within a batch
 constexpr double kBallGrowth = 1.05;    // how much d²_ema may grow within a batch before rows are scanned again
 constexpr int64_t kChunk = 256;         // rows per snapshot
@@ -124,13 +125,14 @@ double Engine::mean_of_nearest() {
 // Sums (1 + c_l) K(m_l, e) in slot order.
 double Engine::soft_count() {
     const double bandwidth = d2_ema(), width = settings_.kernel_epsilon * bandwidth;
+    const bool is_zero = bandwidth < kSmallestD2;
     scratch_.clear();
     for (const Exact& x : exact_)
-        if (bandwidth == 0.0 ? x.d2 == 0.0 : x.d2 < bandwidth) scratch_.push_back(x);
+        if (is_zero ? x.d2 == 0.0 : x.d2 < bandwidth) scratch_.push_back(x);
     std::sort(scratch_.begin(), scratch_.end(), [](const Exact& a, const Exact& b) { return a.slot < b.slot; });
     double sum = 0.0;
     for (const Exact& x : scratch_) {
-        const double weight = bandwidth == 0.0 ? 1.0 : 1.0 / (1.0 + x.d2 / width);
+        const double weight = is_zero ? 1.0 : 1.0 / (1.0 + x.d2 / width);
         if (weight != 0.0) sum += (1.0 + std::exp(log_counts[size_t(x.slot)] + log_scale)) * weight;
     }
     return sum;

@@ -330,12 +330,12 @@ def test_an_empty_memory_pays_the_most_and_repeats_count_while_the_bandwidth_is_
     assert memory.score([1e-20, 0.0]) == 100.0
 
 
-def test_a_bandwidth_that_decays_below_every_distance_acts_as_zero():
+def test_a_bandwidth_that_decays_below_every_distance_acts_as_zero(engine):
     """With τ read literally, 80 repeats take d² from 1 to 10⁻³²⁰, where ε d² would be 0 and K = 0/0."""
     config = RecodeConfig(
         size=10, dim=1, neighbours=1, d2_step=0.9999, warmup_atoms=2, insertion_probability=0.0
     )
-    memory = RecodeMemory(config, engine="numpy")
+    memory = RecodeMemory(config, engine=engine)
     memory.observe([[0.0], [1.0]])
     rewards = memory.observe(np.zeros((200, 1)))
     assert np.isfinite(rewards).all()
