@@ -170,6 +170,11 @@ def test_score_changes_nothing():
     np.testing.assert_array_equal(run(bonus, loop, 20), run(twin, other, 20))
 
 
+def test_byol_explore_cannot_score_single_observations():
+    with pytest.raises(ValueError, match="is surprised by sequences"):
+        make("BYOL-Explore").score(np.zeros((1, 3), np.float32))
+
+
 def test_a_representation_of_ones_own_stands_in_for_the_name():
     function = Function(lambda obs: obs[:, :2], dim=2)
     bonus = make(encoder=function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from integrations.worlds import Counter, Lever, not_pulled, pulled
 
 pytest.importorskip("stable_baselines3")
@@ -190,6 +191,42 @@ def test_a_saved_wrapper_pays_on_as_if_never_stopped(tmp_path):
         rest.append([source.step(np.ones(3, int))[1] for _ in range(30)])
     np.testing.assert_array_equal(rest[0], rest[1])
     assert np.max(rest) > 1
+
+
+class Screen(Lever):
+    """The lever as a picture: bright where it was pulled; the last row is brighter than the rest."""
+
+    observation_space = spaces.Box(0, 255, (40, 44, 3), np.uint8)
+
+    @staticmethod
+    def draw(observation):
+        image = np.full((40, 44, 3), int(100 * observation[0]), np.uint8)
+        image[-1] = 200
+        return image
+
+    def reset(self, **options):
+        observation, info = super().reset(**options)
+        return self.draw(observation), info
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return self.draw(observation), *rest
+
+
+@pytest.mark.parametrize("way", ["callback", "wrapper"])
+def test_images_arrive_channels_last_whatever_sb3_does_to_them(way):
+    env, callback = DummyVecEnv([Screen, Screen]), None
+    if way == "callback":
+        callback = IntrinsicRewardCallback("RECODE-AP", config=SMALL)
+    else:
+        env = IntrinsicVecEnv(env, "RECODE-AP", config=SMALL)
+    PPO("CnnPolicy", env, n_steps=20, batch_size=20, n_epochs=1, device="cpu").learn(40, callback=callback)
+    bonus = callback.bonus if callback else env.bonus
+    rows = bonus.history.latest(np.array([0]), 20).steps.observation[:, 0]
+    assert rows.shape == (20, 40, 44, 3)
+    assert (rows[:, -1] == 200).all()
+    assert set(np.unique(rows[:, :-1])) == {0, 100}
+    assert bonus.trainer.num_updates > 0
 
 
 def test_wrong_use_is_explained():

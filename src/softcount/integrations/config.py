@@ -64,7 +64,7 @@ SMALL_WORLD = IntrinsicRewardConfig(
     ),
     normaliser=NormaliserConfig(kind="none"),
     first_update=4_000,
-    first_updates=400,
-    steps_per_update=128,
+    first_updates=200,
+    steps_per_update=160,
 )
 """For worlds of hundreds of places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""

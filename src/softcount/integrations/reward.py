@@ -20,6 +20,7 @@ network says of observations would only be in the way (Decision 82).
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Mapping
@@ -155,15 +156,15 @@ class IntrinsicReward:
 
         Episodic bonuses compare with the running episodes of `env_ids` (default: row i with environment i).
         """
+        if self.bonus.made_where == "learning":
+            raise ValueError(
+                f"{self.recipe.name} is surprised by sequences; it cannot score single observations"
+            )
         observation = self.inputs.observation(obs, "obs")
         num = len(next(iter(observation.values())) if isinstance(observation, Mapping) else observation)
         is_first, no_action = np.zeros(num, bool), zeros(action_array_spec(self.inputs.action_spec), num)
         fresh = as_tensors(cast(Any, self._acting).initial_state(num), self.device)
         features, _ = self._represent(observation, no_action, is_first, fresh)
-        if self.bonus.made_where == "learning":
-            raise ValueError(
-                f"{self.recipe.name} is surprised by sequences; it cannot score single observations"
-            )
         ids = None if env_ids is None else np.asarray(env_ids)
         return self.bonus.score(features, ids) * np.float32(self.weight(self.num_steps))
 
@@ -337,8 +338,6 @@ def _acting_copy(trainer: RepresentationTrainer) -> nn.Module:
     """What embeds: the module in training itself, or a copy that follows it slowly."""
     if trainer.config.acting == "latest":
         return trainer.module.eval()
-    import copy
-
     acting = copy.deepcopy(trainer.module).eval()
     acting.load_state_dict(trainer.acting_state())
     return acting
