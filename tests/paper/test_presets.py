@@ -1,0 +1,87 @@
+"""The presets are the paper's tables of hyper-parameters, transcribed here by hand."""
+
+from softcount.presets import ATARI, DM_HARD_8, LAPTOP
+from softcount.torsos import TORSOS
+
+TABLES = {
+    # name of the row                     Atari               DM-HARD-8
+    "memory size": (50_000, 200_000),
+    "discount": (0.999, 0.997),
+    "insertion probability": (0.05, 0.2),
+    "relative tolerance": (0.2, 0.2),
+    "reward constant": (0.01, 0.01),
+    "decay rate": (0.9999, 0.9999),
+    "neighbors": (20, 20),
+    "IM reward scale": (1.0, 0.1),
+    "max discount": (0.9997, 0.997),
+    "min discount": (0.97, 0.97),
+    "replay period": (80, 40),
+    "trace length": (160, 80),
+    "replay ratio": (6.0, 2.0),
+    "replay capacity": (200_000, 5000),
+    "batch size": (64, 128),
+    "RL learning rate": (3e-4, 1e-4),
+    "embedding learning rate": (6e-4, 3e-4),
+    "RL weight decay": (0.05, 0.1),
+    "embedding weight decay": (0.05, 0.1),
+}
+
+
+def rows(config):
+    return {
+        "memory size": config.memory.size,
+        "discount": config.memory.count_discount,
+        "insertion probability": config.memory.insertion_probability,
+        "relative tolerance": config.memory.far_tolerance,
+        "reward constant": config.memory.reward_constant,
+        "decay rate": round(1 - config.memory.d2_step, 10),
+        "neighbors": config.memory.neighbours,
+        "IM reward scale": config.meme.loss.beta_max,
+        "max discount": config.meme.loss.discount_max,
+        "min discount": config.meme.loss.discount_min,
+        "replay period": config.replay.period,
+        "trace length": config.replay.trace_length,
+        "replay ratio": config.replay.replay_ratio,
+        "replay capacity": config.replay.capacity,
+        "batch size": config.batch_size,
+        "RL learning rate": config.meme.learning_rate,
+        "embedding learning rate": config.trainer.learning_rate,
+        "RL weight decay": config.meme.weight_decay,
+        "embedding weight decay": config.trainer.weight_decay,
+    }
+
+
+def test_the_atari_preset_is_the_papers_table():
+    assert rows(ATARI) == {name: values[0] for name, values in TABLES.items()}
+
+
+def test_the_dm_hard_8_preset_is_the_papers_table():
+    assert rows(DM_HARD_8) == {name: values[1] for name, values in TABLES.items()}
+
+
+def test_the_torsos_are_those_of_the_tables():
+    for config, stride, blocks in ((ATARI, 4, (2, 3, 4, 4)), (DM_HARD_8, 2, (2, 4, 12, 6))):
+        torso = TORSOS[config.meme.network.torso]
+        assert (torso.initial_stride, torso.blocks) == (stride, blocks)
+        assert (torso.channels, torso.strides) == ((64, 128, 128, 64), (1, 2, 2, 2))
+
+
+def test_the_papers_presets_act_on_the_policy_pay_every_arrival_and_never_relabel():
+    for config in (ATARI, DM_HARD_8):
+        assert config.meme.act_on == "policy"
+        assert config.terminal_observations == "paid"
+        assert not config.relabel
+        assert config.meme.network.num_mixtures == 16
+        assert config.normaliser is None  # the bonus's own: reward_std
+
+
+def test_every_loss_term_is_live_on_a_laptop_too():
+    loss = LAPTOP.meme.loss
+    assert LAPTOP.meme.network.num_mixtures >= 4
+    assert loss.trust_region is not None
+    assert loss.kl_limit is not None
+    assert loss.normalise
+    assert loss.cross_mixture
+    assert loss.distillation_weight > 0
+    assert loss.return_form == "soft"
+    assert loss.rescale_epsilon is not None

@@ -1,0 +1,131 @@
+"""The actor: what it asks, what it hands over, and when a mixture changes."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from softcount.agents.meme.bandit import Bandit, BanditConfig
+from softcount.envs.make import make
+from softcount.roles.actor import Actor, FixedMixture, Reply
+from softcount.types import Features
+
+NUM_ENVS, NUM_ACTIONS = 5, 4
+
+
+def actor_of(epsilon=0.0, seed=0):
+    env = make("disco-maze", num_envs=NUM_ENVS, seed=1, size=7)
+    bandits = [Bandit(3, BanditConfig(epsilon=1.0), seed=i) for i in range(NUM_ENVS)]
+    state = (np.zeros((NUM_ENVS, 2), np.float32),)
+    return Actor(
+        env, bandits=bandits, epsilon=np.full(NUM_ENVS, epsilon), state=state, feature_state=(), seed=seed
+    )
+
+
+def reply_of(actions, state):
+    logits = np.eye(NUM_ACTIONS, dtype=np.float32)[actions]
+    return Reply(logits, Features(), (state,), ())
+
+
+def play(actor, num_steps, seed=0):
+    """Plays random actions with made-up intrinsic rewards; returns requests, rows and states before them."""
+    rng = np.random.default_rng(seed)
+    history = []
+    for t in range(num_steps):
+        request = actor.request()
+        actions = rng.integers(NUM_ACTIONS, size=NUM_ENVS)
+        intrinsic = rng.random(NUM_ENVS).astype(np.float32)
+        row, before = actor.step(reply_of(actions, np.full((NUM_ENVS, 2), t + 1, np.float32)), intrinsic)
+        history.append((request, row, before, actions, intrinsic))
+    return history
+
+
+def test_a_request_holds_the_last_action_and_the_intrinsic_reward_one_step_late():
+    history = play(actor_of(), 60)
+    for (_, _, _, actions, intrinsic), (request, *_) in itertools.pairwise(history):
+        np.testing.assert_array_equal(request.prev_action, np.where(request.is_first, 0, actions))
+        np.testing.assert_array_equal(request.prev_intrinsic, np.where(request.is_first, 0, intrinsic))
+    assert any(request.is_first.any() for request, *_ in history[1:])
+
+
+def test_a_row_holds_what_was_asked_and_what_was_done():
+    for request, row, before, actions, intrinsic in play(actor_of(), 30):
+        np.testing.assert_array_equal(row.observation, request.observation)
+        np.testing.assert_array_equal(row.prev_action, request.prev_action)
+        np.testing.assert_array_equal(row.reward, request.reward)
+        np.testing.assert_array_equal(row.action, actions)  # ε = 0: greedy
+        np.testing.assert_array_equal(row.intrinsic, intrinsic)
+        np.testing.assert_array_equal(row.extras["prev_intrinsic"], request.prev_intrinsic)
+        np.testing.assert_array_equal(row.extras["mixture"], request.mixture)
+        assert before is request.state
+
+
+def test_the_recurrent_state_comes_back_with_the_next_request():
+    history = play(actor_of(), 10)
+    for t, (request, *_) in enumerate(history):
+        assert (request.state[0] == t).all()
+
+
+def test_a_mixture_is_kept_to_the_end_of_its_episode_and_credited_with_its_return():
+    actor = actor_of()
+    credited = [[] for _ in range(NUM_ENVS)]
+    for i, bandit in enumerate(actor.bandits):
+        bandit.update = lambda arm, episode_return, i=i: credited[i].append((arm, episode_return))
+    history = play(actor, 80)
+    expected = [[] for _ in range(NUM_ENVS)]
+    totals = np.zeros(NUM_ENVS)
+    for (request, row, *_), (following, *_) in itertools.pairwise(history):
+        totals += row.reward
+        for i in range(NUM_ENVS):
+            if row.is_last[i]:
+                expected[i].append((request.mixture[i], totals[i]))
+                totals[i] = 0
+            else:
+                assert following.mixture[i] == request.mixture[i]
+    assert [c[: len(e)] for c, e in zip(credited, expected, strict=True)] == expected
+    assert len({mixture for e in expected for mixture, _ in e}) > 1
+
+
+def test_episodes_report_both_returns_apart_and_their_length_in_steps():
+    actor = actor_of()
+    history = play(actor, 40)
+    episodes = actor.take_episodes()
+    intrinsic, length, expected = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS), []
+    for _, row, _, _, paid in history:
+        intrinsic += paid
+        length += ~row.is_first
+        for i in np.flatnonzero(row.is_last):
+            expected.append((pytest.approx(intrinsic[i]), int(length[i])))
+            intrinsic[i] = length[i] = 0
+    assert [(e.intrinsic_return, e.length) for e in episodes] == expected
+    assert actor.take_episodes() == []
+
+
+def test_epsilon_one_ignores_the_policy():
+    actor = actor_of(epsilon=1.0)
+    actions = [
+        actor.step(reply_of(np.zeros(NUM_ENVS, int), np.zeros((NUM_ENVS, 2))), np.zeros(NUM_ENVS))[0].action
+        for _ in range(80)
+    ]
+    counts = np.bincount(np.concatenate(actions), minlength=4)
+    assert (counts > 60).all()
+
+
+def test_a_restored_actor_continues_identically():
+    one, two = actor_of(epsilon=0.3), actor_of(epsilon=0.3, seed=9)
+    play(one, 30)
+    two.load_state_dict(one.state_dict())
+    for (_, first, *_), (_, second, *_) in zip(play(one, 40, seed=5), play(two, 40, seed=5), strict=True):
+        np.testing.assert_array_equal(first.observation, second.observation)
+        np.testing.assert_array_equal(first.action, second.action)
+        np.testing.assert_array_equal(first.extras["mixture"], second.extras["mixture"])
+
+
+def test_a_state_of_other_environments_is_refused():
+    env = make("disco-maze", num_envs=2, seed=1, size=7)
+    state = (np.zeros((2, 2), np.float32),)
+    small = Actor(
+        env, bandits=[FixedMixture(0)] * 2, epsilon=np.zeros(2), state=state, feature_state=(), seed=0
+    )
+    with pytest.raises(ValueError, match="5 environments; this actor has 2"):
+        small.load_state_dict(actor_of().state_dict())
