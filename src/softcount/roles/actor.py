@@ -119,7 +119,7 @@ class Actor:
         t, state_before = self.timestep, self.state
         action, log_prob = act(reply.logits, self.mixture, self.epsilon, self.rng)
         extras: dict[str, Array] = {
-            "mixture": self.mixture.copy(),
+            "mixture": self.mixture,
             "prev_intrinsic": self.prev_intrinsic,
             "log_prob": log_prob,
         }
@@ -156,6 +156,7 @@ class Actor:
         return merge(bandit.statistics() for bandit in self.bandits)
 
     def _start_episodes(self) -> None:
+        self.mixture = self.mixture.copy()  # requests and rows keep the one they were given
         for i in np.flatnonzero(self.timestep.is_first).tolist():
             self.mixture[i] = self.bandits[i].choose()
 
