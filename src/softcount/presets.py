@@ -7,8 +7,9 @@ two CPU cores; `docs/agent.md` has the evidence for each departure from the pape
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from softcount.agents.meme.agent import MemeConfig
-from softcount.agents.meme.bandit import BanditConfig
 from softcount.agents.meme.loss import LossConfig
 from softcount.agents.meme.network import NetworkConfig
 from softcount.bonuses.normalise import NormaliserConfig
@@ -17,8 +18,7 @@ from softcount.memory import RecodeConfig
 from softcount.replay.sequences import ReplayConfig
 from softcount.representations import make
 from softcount.representations.embedding import EmbeddingConfig
-from softcount.representations.make import GRID, RepresentationConfig
-from softcount.representations.trainer import TrainerConfig
+from softcount.representations.make import GRID, GRID_TRAINER
 from softcount.torsos import GridConfig
 
 ATARI = RunConfig(
@@ -50,49 +50,48 @@ DM_HARD_8 = RunConfig(
 
 LAPTOP = RunConfig(
     env="disco-maze",
-    env_options={"size": 11, "layout": 0},
+    env_options={"size": 11, "layout": 0, "observation": "palette"},
     num_envs=64,
     steps=1_000_000,
     meme=MemeConfig(
-        network=NetworkConfig(
-            torso=GridConfig(hidden_sizes=(128,)), core="lstm", core_size=128, head_size=128, num_mixtures=4
-        ),
-        loss=LossConfig(beta_max=1.0, discount_max=0.99, discount_min=0.8),
+        network=NetworkConfig(torso=GridConfig(), core="none", core_size=128, head_size=128, num_mixtures=6),
+        loss=LossConfig(discount_max=0.99, discount_min=0.85),
         learning_rate=1e-3,
         weight_decay=0.0,
-        target_update_period=100,
+        act_on="values",
+        target_update_period=25,
     ),
-    bandit=BanditConfig(epsilon=0.5),
-    epsilon_base=0.2,
-    epsilon_power=3.0,
+    epsilon_base=0.06,
+    epsilon_power=0.64,
     replay=ReplayConfig(
-        trace_length=20,
-        period=10,
+        trace_length=16,
+        period=8,
         capacity=20_000,
         replay_ratio=4.0,
         min_traces=100,
-        newest=4,
+        newest=8,
         max_bytes=2**30,
     ),
     batch_size=16,
     memory=RecodeConfig(
-        size=1000,
-        neighbours=5,
+        size=400,
+        neighbours=10,
         count_discount=0.9999,
-        warmup_atoms=1000,
+        warmup_atoms=400,
         kernel_epsilon=0.1,
         reward_constant=1.0,
     ),
     normaliser=NormaliserConfig(kind="none"),
-    representation=RepresentationConfig(
-        embedding=EmbeddingConfig(torso=GridConfig(hidden_sizes=(128,)), dim=16, layer_norm=True),
-        rnd=GRID.rnd,
-        byol=GRID.byol,
+    representation=replace(
+        GRID, embedding=EmbeddingConfig(torso=GridConfig(channels=2), dim=16, layer_norm=True)
     ),
-    trainer=TrainerConfig(weight_decay=0.0, acting="slow"),
+    trainer=GRID_TRAINER,
     terminal_observations="skipped",
     relabel=True,
+    evaluation_episodes=20,
+    evaluate_every=50_000,
+    report_every=10_000,
 )
-"""Small worlds on two cores."""
+"""Small mazes on two cores. |M| should be about eight times the number of places, see `docs/agent.md`."""
 
 PRESETS = {"laptop": LAPTOP, "atari": ATARI, "dm-hard-8": DM_HARD_8}
