@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import platform
+import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -197,8 +198,6 @@ def load_example() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    import sys
-
     sys.modules["ppo_recode"] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
@@ -228,7 +227,8 @@ def plot(folder: Path, target: Path) -> None:
     figure.savefig(target, dpi=90)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
+    """Runs what is missing, then draws everything."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -238,8 +238,9 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", type=int, help="instead of the world's own number")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "drop_in")
+    parser.add_argument("--image", type=Path, default=ROOT / "docs" / "images" / "drop_in_learning.png")
     parser.add_argument("--plot", action="store_true", help="only draw what is there")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     if not args.plot:
         for seed in args.seeds:
             for world_name in args.worlds:
@@ -254,7 +255,7 @@ def main() -> None:
                         print(path.stem, flush=True)
                         record = run(agent, bonus, world, seed)
                         write_atomically(path, json.dumps(record, indent=1).encode())
-    plot(args.out, ROOT / "docs" / "images" / "drop_in_learning.png")
+    plot(args.out, args.image)
 
 
 if __name__ == "__main__":

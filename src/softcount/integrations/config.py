@@ -63,8 +63,11 @@ SMALL_WORLD = IntrinsicRewardConfig(
         reward_constant=1.0,
     ),
     normaliser=NormaliserConfig(kind="none"),
-    first_update=4_000,
-    first_updates=200,
-    steps_per_update=160,
+    trainer=TrainerConfig(
+        learning_rate=2e-3, weight_decay=0.0, schedule="saturating", acting="slow", slow_step=0.02
+    ),
+    first_update=8_000,
+    first_updates=400,
+    steps_per_update=192,
 )
 """For worlds of hundreds of places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""

@@ -1,0 +1,29 @@
+"""The series of drop-in runs: one file per run, and what is there is not run again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("tyro")
+from softcount.experiments import drop_in_learning
+
+
+@pytest.mark.parametrize("agent", drop_in_learning.AGENTS)
+def test_each_agent_leaves_a_curve_and_is_not_run_twice(agent, tmp_path, monkeypatch):
+    maze = drop_in_learning.World(env_id="disco-maze", maze_size=7)
+    monkeypatch.setitem(drop_in_learning.WORLDS, "maze", maze)
+    command = ["--worlds", "maze", "--agents", agent, "--bonuses", "none", "--seeds", "3", "--steps", "2048"]
+    command += ["--out", str(tmp_path), "--image", str(tmp_path / "curves.png")]
+    drop_in_learning.main(command)
+    path = tmp_path / f"maze_{agent}_none_3.json"
+    record = json.loads(path.read_text())
+    assert record["seed"] == 3
+    assert 2000 <= record["curve"][-1]["step"] <= 2048
+    assert record["curve"][-1]["places"] > 5
+    assert record["cpu_seconds"] > 0
+    assert (tmp_path / "curves.png").stat().st_size > 1000
+    monkeypatch.setattr(drop_in_learning, "run", None)
+    drop_in_learning.main(command)  # would fail if it ran again
