@@ -2,8 +2,8 @@
 
     python benchmarks/agent.py                       # writes results/meme/benchmark.json
 
-On the 11x11 Disco Maze (laptop preset) and on Montezuma's Revenge (the paper's protocol, DQN
-torso, a memory of 50,000 atoms that is full). Stable-Baselines3's PPO without any bonus, with
+On the 11x11 Disco Maze (laptop preset) and on Montezuma's Revenge (the paper's protocol, a
+small DQN torso, a memory of 50,000 atoms that is full). Stable-Baselines3's PPO without any bonus, with
 layers of the same sizes on the same environment, stands beside it as a familiar yardstick.
 """
 
@@ -22,34 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from softcount.agents.meme.network import NetworkConfig
 from softcount.config import RunConfig
+from softcount.experiments.montezuma import SMALL_ATARI
 from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
-from softcount.memory import RecodeConfig
 from softcount.presets import LAPTOP
-from softcount.replay.sequences import ReplayConfig
-from softcount.representations.embedding import EmbeddingConfig
-from softcount.representations.make import RepresentationConfig
 
-MAZE = LAPTOP
-ATARI = replace(
-    LAPTOP,
-    env="atari/montezuma_revenge",
-    env_options={},
-    num_envs=16,
-    meme=replace(
-        LAPTOP.meme, network=NetworkConfig(torso="dqn", core_size=128, head_size=128, num_mixtures=4)
-    ),
-    replay=ReplayConfig(
-        trace_length=20, period=10, capacity=2000, replay_ratio=1.0, min_traces=50, max_bytes=2**30
-    ),
-    batch_size=8,
-    representation=RepresentationConfig(embedding=EmbeddingConfig(torso="dqn", dim=32)),
-    memory=RecodeConfig(),
-    terminal_observations="paid",
-    relabel=False,
-)
+MAZE, ATARI = LAPTOP, SMALL_ATARI
 
 
 def measure(config: RunConfig, warm_up: int, steps: int, *, fill: bool = False) -> dict[str, Any]:
