@@ -74,25 +74,37 @@ def test_the_cue_is_seen_once_and_waiting_then_answering_pays_one():
     assert env.step(np.full(20, 1)).reward.tolist() == pytest.approx([-0.1] * 20)
 
 
+def backward_and_forward(step):
+    """The first copy goes to the near end, the others to the far one."""
+    parity = step.observation.argmax(1) % 2
+    return np.where(np.arange(len(parity)) == 0, 1 - parity, parity)
+
+
 def test_the_chain_pays_little_near_and_much_far():
-    env = ToyVector(Chain(), num_envs=2)
-    steps = play(env, lambda _: np.array([0, 1]), 15)
+    steps = play(ToyVector(Chain(), num_envs=2), backward_and_forward, 9)
     near, far = returns(steps)
-    assert near[0] == pytest.approx(0.3)
+    assert near == [pytest.approx(0.3)] * 2
     assert far == [1.0]
     assert steps[3].is_terminal.tolist() == [True, False]
-    assert steps[15].is_terminal[1]
+    assert steps[9].is_terminal[1]
+
+
+def test_always_doing_the_same_in_the_chain_leads_nowhere():
+    steps = play(ToyVector(Chain(), num_envs=2), lambda _: np.array([0, 1]), 60)
+    assert returns(steps) == [[0.0], [0.0]]
+    assert steps[60].is_last.all()
+    assert not steps[60].is_terminal.any()
 
 
 def test_odd_copies_are_cut_before_the_far_end_and_look_the_same():
-    env = ToyVector(TwoWorlds(), num_envs=2)
-    steps = play(env, lambda _: np.array([1, 1]), 31)
-    even, odd = returns(steps)
+    env = ToyVector(TwoWorlds(), num_envs=3)
+    steps = play(env, lambda _: np.array([0, 1, 1]), 31)
+    _, odd, even = returns(steps)
     assert set(even) == {1.0}
     assert set(odd) == {0.0}
-    assert steps[8].is_last.tolist() == [False, True]
-    assert not steps[8].is_terminal.any()  # a time limit
-    np.testing.assert_array_equal(steps[8].observation[0], steps[8].observation[1])
+    assert steps[8].is_last[1:].tolist() == [True, False]
+    assert not steps[8].is_terminal[1:].any()  # a time limit
+    np.testing.assert_array_equal(steps[8].observation[1], steps[8].observation[2])
 
 
 def test_a_paddle_that_follows_the_ball_catches_it():

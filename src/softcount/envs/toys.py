@@ -87,14 +87,16 @@ class CueMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """Cells in a row: a small reward beyond the near end, a reward of 1 at the far end."""
+    """Cells in a row: a small reward at the near end, a reward of 1 at the far end."""
 
-    length: int = 18
+    length: int = 12
     """Cell of the far end."""
     start_cell: int = 3
     """Where episodes begin; the near end is cell 0."""
     near_reward: float = 0.3
     """What the near end pays."""
+    alternates: bool = True
+    """Which action leads forward alternates from cell to cell: always doing the same leads nowhere."""
     max_steps: int = 60
     """Steps after which an episode is cut."""
 
@@ -112,7 +114,8 @@ class Chain:
 
     def move(self, state: Array, action: Array) -> Moved:
         cell, left = state.T
-        cell, left = cell + np.where(action == 1, 1, -1), left - 1
+        forward = cell % 2 if self.alternates else 1
+        cell, left = cell + np.where(action == forward, 1, -1), left - 1
         is_terminal = (cell == 0) | (cell == self.length)
         reward = np.where(cell == 0, self.near_reward, 1.0) * is_terminal
         return Moved(np.stack((cell, left), axis=1), reward, is_terminal | (left == 0), is_terminal)
@@ -129,6 +132,8 @@ class TwoWorlds(Chain):
     copies and gets nothing in half of them, one short-sighted policy gets the little in all.
     """
 
+    alternates: bool = False
+    """Exploring is made easy here: action 1 always leads forward."""
     short_limit: int = 8
     """Steps after which episodes of odd copies are cut."""
 

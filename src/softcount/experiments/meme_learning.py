@@ -35,7 +35,6 @@ from softcount.envs.toys import Catch, Chain, CueMemory, ToyVector, TwoWorlds, W
 from softcount.launch.local import LocalLoop, Roles
 from softcount.replay.sequences import ReplayConfig, SequenceReplay
 from softcount.roles.actor import Actor, FixedMixture
-from softcount.roles.evaluator import Evaluator
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner
 from softcount.roles.memory_server import MemoryServer
@@ -59,12 +58,14 @@ class Task:
     """The agent."""
     bandit: BanditConfig = field(default_factory=BanditConfig)
     """The meta-controller."""
+    epsilons: tuple[float, float] = (0.4, 7.0)
+    """Base and power of the actors' ladder of exploration noise."""
     mixture: int | None = None
     """Always let this mixture act, instead of the bandits' choice."""
     forgets: bool = False
     """Zero the recurrent state at every step, in acting and in learning."""
-    metric: str = "evaluation"
-    """`evaluation`: greedy episodes of the best arm; `training`: what the actors got, all copies alike."""
+    own_arms: bool = False
+    """Evaluate every copy with the arm that its own bandit likes best, instead of one arm for all."""
 
 
 @dataclass
@@ -100,7 +101,7 @@ def _agent(**loss: Any) -> MemeConfig:
         network=NetworkConfig(
             torso=MlpConfig(hidden_sizes=(32,)), core="none", core_size=32, head_size=32, num_mixtures=4
         ),
-        loss=replace(LossConfig(discount_max=0.997, discount_min=0.8), **loss),
+        loss=replace(LossConfig(discount_max=0.997, discount_min=0.7), **loss),
         learning_rate=2e-3,
         weight_decay=1e-3,
         target_update_period=50,
@@ -116,19 +117,20 @@ def _two_mixtures(config: MemeConfig) -> MemeConfig:
 
 
 CUE = Task(world=CueMemory(), steps=4000, config=_recurrent(_agent(discount_min=0.97)))
-CHAIN = Task(world=Chain(), steps=1600, config=_agent())
+CHAIN = Task(world=Chain(), steps=1600, config=_agent(), epsilons=(0.4, 3.0))
 TWO_WORLDS = Task(
     world=TwoWorlds(),
     steps=2000,
     config=_two_mixtures(_agent()),
-    bandit=BanditConfig(epsilon=0.1, discount=0.97, bonus=0.3),
-    metric="training",
+    bandit=BanditConfig(discount=0.97),
+    epsilons=(0.9, 60.0),  # two or three actors that find both ends, all others nearly greedy
+    own_arms=True,
 )
 CATCH = Task(world=Catch(), steps=1500, config=_agent(discount_min=0.97))
 
 TASKS: dict[str, dict[str, Task]] = {
     "cue memory": {"MEME": CUE, "state zeroed": replace(CUE, forgets=True)},
-    "chain": {"MEME": CHAIN, "one short discount": replace(CHAIN, config=_agent(discount_max=0.8))},
+    "chain": {"MEME": CHAIN, "one short discount": replace(CHAIN, config=_agent(discount_max=0.7))},
     "two worlds": {
         "MEME": TWO_WORLDS,
         "only the far-sighted arm": replace(TWO_WORLDS, mixture=0),
@@ -156,7 +158,7 @@ def build(task: Task, seed: int) -> Roles:
     actor = Actor(
         env,
         bandits=bandits if task.mixture is None else [FixedMixture(task.mixture)] * NUM_ENVS,
-        epsilon=epsilon_ladder(NUM_ENVS, 0.4, 7.0),
+        epsilon=epsilon_ladder(NUM_ENVS, *task.epsilons),
         state=inference.initial_state(NUM_ENVS),
         feature_state=(),
         seed=seed,
@@ -174,26 +176,38 @@ def run(task: Task, seed: int) -> Curve:
     """Trains one agent; returns its learning curve."""
     roles = build(task, seed)
     loop = LocalLoop(roles, overlap=False)
-    evaluator = Evaluator(ToyVector(task.world, num_envs=64, seed=seed), roles.inference, epsilon=0.0)
-    score = roles.memory.scorer()
     curve = Curve()
-    totals, gained = np.zeros(NUM_ENVS), [[0.0] for _ in range(NUM_ENVS)]
     for n in range(1, task.steps + 1):
-        now = roles.actor.timestep
-        totals += now.reward
-        for i in np.flatnonzero(now.is_last):
-            gained[i].append(totals[i])
-            totals[i] = 0.0
         loop.step()
-        if n % (task.steps // CURVE_POINTS):
-            continue
-        if task.metric == "evaluation":
-            mean = evaluator(best_arm(roles.actor.statistics()), score, seed=n).mean_return
-        else:
-            mean = float(np.mean([np.mean(one[-10:]) for one in gained]))
-        curve.steps.append(loop.num_steps)
-        curve.returns.append(mean)
+        if n % (task.steps // CURVE_POINTS) == 0:
+            curve.steps.append(loop.num_steps)
+            curve.returns.append(evaluate(task, roles, seed=n))
     return curve
+
+
+def evaluate(task: Task, roles: Roles, seed: int) -> float:
+    """Plays two greedy episodes in copies of all environments; returns their mean return."""
+    if task.mixture is not None:
+        arms = [task.mixture] * NUM_ENVS
+    elif task.own_arms:
+        arms = [best_arm(bandit.statistics()) for bandit in roles.actor.bandits]
+    else:
+        arms = [best_arm(roles.actor.statistics())] * NUM_ENVS
+    env = ToyVector(task.world, num_envs=2 * NUM_ENVS, seed=seed)
+    actor = Actor(
+        env,
+        bandits=[FixedMixture(arm) for arm in arms * 2],
+        epsilon=np.zeros(env.num_envs),
+        state=roles.inference.initial_state(env.num_envs),
+        feature_state=(),
+        seed=seed,
+    )
+    is_over, total = np.zeros(env.num_envs, bool), np.zeros(env.num_envs)
+    while not is_over.all():
+        total += np.where(is_over, 0.0, actor.timestep.reward)
+        is_over |= actor.timestep.is_last
+        actor.step(roles.inference(actor.request()), np.zeros(env.num_envs, np.float32))
+    return float(total.mean())
 
 
 def main(out: Path, images: Path, seeds: tuple[int, ...]) -> None:
