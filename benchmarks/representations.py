@@ -11,6 +11,7 @@ the median of repeated timings, in process time, so that a busy machine does not
 from __future__ import annotations
 
 import json
+import os
 import platform
 import statistics
 import time
@@ -121,6 +122,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     report = {
         "machine": f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}",
+        "load_average": [round(x, 1) for x in os.getloadavg()],
         "bonus": bench_bonus(),
         "representations": bench_representations(),
     }

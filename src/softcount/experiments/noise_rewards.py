@@ -4,11 +4,12 @@
     python -m softcount.experiments.noise_rewards plot
 
 Random walks through an 11×11 maze whose picture carries a panel of fresh uniform noise of
-the same size. One representation learns action prediction and random distillation side by
-side from the same traces; RECODE pays for AP's embeddings, RND for its own errors, both
-raw. Each reward is filed under how often its place had been visited before, by anyone: a
-bonus that counts places falls. A tenth of the places is withheld from memory and learner;
-at the end both bonuses are asked what these new places are worth against the known ones.
+the same size. AP first learns on a recording of its own until it tells actions (with a
+drifting embedding RECODE's counts mean nothing); then memory and RND start empty, both
+representations learn from the same traces, and RECODE pays for AP's embeddings, RND for its
+errors, both raw. Each reward is filed under how often its place had been visited before, by
+anyone: a bonus that counts places falls. A tenth of the places is withheld throughout; at
+the end both bonuses are asked what these new places are worth against the known ones.
 """
 
 from __future__ import annotations
@@ -36,15 +37,19 @@ RESULT = Path("results/representations/noise.json")
 IMAGE = Path("docs/images/noise_rewards.png")
 SEEDS = (0, 1, 2)
 NUM_ENVS = 16
-STEPS = 2000
+WARMUP_UPDATES = 700
+STEPS = 1000
 LEARN_EVERY = 4
 TRACES, LENGTH = 16, 9
-EDGES = np.array([0, 20, 40, 80, 160, 320, 640, 10**9])
+EDGES = np.array([0, 10, 20, 40, 80, 160, 320, 10**9])
 MEMORY = RecodeConfig(
-    size=300, dim=16, neighbours=5, warmup_atoms=300, count_discount=0.9999, embeddings_per_step=NUM_ENVS
+    size=100, dim=16, neighbours=5, warmup_atoms=100, count_discount=0.9999, embeddings_per_step=NUM_ENVS
 )
 RAW = NormaliserConfig(kind="none")
-TRAINER = TrainerConfig(learning_rate=2e-3, weight_decay=0.01)
+AP_TRAINER = TrainerConfig(
+    learning_rate=2e-3, weight_decay=0.01, schedule="saturating", acting="slow", slow_step=0.02
+)
+RND_TRAINER = TrainerConfig(learning_rate=1e-3, weight_decay=0.0)
 
 
 def run_one(seed: int) -> dict[str, Any]:
@@ -52,38 +57,47 @@ def run_one(seed: int) -> dict[str, Any]:
     start, start_cpu = time.perf_counter(), time.process_time()
     config = DiscoMazeConfig(size=11, layout=seed, lethal=False, max_steps=1_000_000)
     env = NoisyVector(DiscoMaze(config, num_envs=NUM_ENVS, seed=seed), seed=seed)
-    walks = walk(env, STEPS, warmup=1000, seed=seed, blind=0.1, inertia=0.6, pushing=0.0)
+    before, walks = (
+        walk(env, STEPS, warmup=1000, seed=10 * seed + i, blind=0.1, inertia=0.6, pushing=0.0) for i in (1, 2)
+    )
     rng = np.random.default_rng([seed, 3])
     num_places = int(env.num_places or 0)
     withheld = rng.choice(num_places, num_places // 10, replace=False)
-    model = make_representation("ap+rnd", env.observation_spec, env.action_spec, GRID, seed=seed)
-    trainer = RepresentationTrainer(model, TRAINER)
+    specs = env.observation_spec, env.action_spec
+    ap, acting = (make_representation("ap", *specs, GRID, seed=seed) for _ in range(2))
+    rnd = make_representation("rnd", *specs, GRID, seed=seed)
+    ap_trainer, rnd_trainer = RepresentationTrainer(ap, AP_TRAINER), RepresentationTrainer(rnd, RND_TRAINER)
+    for _ in range(WARMUP_UPDATES):
+        metrics = ap_trainer.update(_traces(before, STEPS, withheld, rng))
     recode = Recode(RecodeBonusConfig(memory=MEMORY, normaliser=RAW), seed=seed)
     surprise = Surprise(SurpriseConfig(normaliser=RAW))
     visits = np.zeros(num_places, np.int64)
     rows: list[tuple[Array, ...]] = []
-    metrics: dict[str, float] = {}
     for t in range(STEPS):
+        if t % LEARN_EVERY == 0:
+            traces = _traces(walks, max(t, 2 * LENGTH), withheld, rng)
+            metrics = ap_trainer.update(traces)
+            rnd_trainer.update(traces)
+            acting.load_state_dict(ap_trainer.acting_state())
         ids = np.flatnonzero(~np.isin(walks.place[t], withheld))
-        features = _features(model, walks.observation[t, ids])
+        features = _features(acting, rnd, walks.observation[t, ids])
         is_first, place = walks.is_first[t, ids], walks.place[t, ids]
         paid = recode.observe(features, ids, is_first), surprise.observe(features, ids, is_first)
-        if recode.is_warm and trainer.num_updates > 10:  # memory filled, observation statistics gathered
+        if recode.is_warm:
             rows.append((visits[place], *paid))
         np.add.at(visits, place, 1)
-        if t >= 4 * LENGTH and t % LEARN_EVERY == 0:
-            metrics = trainer.update(_traces(walks, t, withheld, rng))
     num, by_recode, by_rnd = (np.concatenate(column) for column in zip(*rows, strict=True))
     select = [np.digitize(num, EDGES) - 1 == i for i in range(len(EDGES) - 1)]
     return {
         "seed": seed,
         "steps": STEPS * NUM_ENVS,
-        "updates": trainer.num_updates,
-        "action_accuracy": metrics["embedding_accuracy"],
+        "updates_before": WARMUP_UPDATES,
+        "updates": rnd_trainer.num_updates,
+        "action_accuracy": metrics["accuracy"],
         "visits": [float(num[s].mean()) if s.any() else None for s in select],
         "recode_ap": [float(by_recode[s].mean()) if s.any() else None for s in select],
         "rnd": [float(by_rnd[s].mean()) if s.any() else None for s in select],
-        **_new_against_known(model, recode, surprise, walks, withheld),
+        **_new_against_known(acting, rnd, recode, surprise, walks, withheld),
         "seconds": round(time.perf_counter() - start, 1),
         "cpu_seconds": round(time.process_time() - start_cpu, 1),
         "machine": f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}",
@@ -91,11 +105,11 @@ def run_one(seed: int) -> dict[str, Any]:
 
 
 def _new_against_known(
-    model: Any, recode: Recode, surprise: Surprise, walks: Walks, withheld: Array
+    ap: Any, rnd: Any, recode: Recode, surprise: Surprise, walks: Walks, withheld: Array
 ) -> dict[str, float]:
     """Mean score of withheld places over that of known ones, at the end."""
     observation, place = walks.observation[-300:].reshape(-1, 22, 11, 3), walks.place[-300:].ravel()
-    features = _features(model, observation)
+    features = _features(ap, rnd, observation)
     is_new = np.isin(place, withheld)
     ratios = {}
     for name, score in (("recode_ap", recode.score(features)), ("rnd", surprise.score(features))):
@@ -103,10 +117,11 @@ def _new_against_known(
     return ratios
 
 
-def _features(model: Any, observation: Array) -> Features:
+def _features(ap: Any, rnd: Any, observation: Array) -> Features:
+    tensor = torch.from_numpy(observation)
     with torch.no_grad():
-        features, _ = model.represent(torch.from_numpy(observation))
-    return Features(features.embedding.numpy(), features.surprise.numpy())
+        embedding, surprise = ap.represent(tensor)[0].embedding, rnd.represent(tensor)[0].surprise
+    return Features(embedding.numpy(), surprise.numpy())
 
 
 def _traces(walks: Walks, t: int, withheld: Array, rng: np.random.Generator) -> Sequence:

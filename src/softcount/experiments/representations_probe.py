@@ -88,7 +88,7 @@ SETTINGS = {
         inertia=0.6,
     ),
     "pushing": Setting(
-        size=15, side=5, kinds=("ap", "casnotm", "casm"), updates=600, static=0.2, blind=1.0, pushing=0.5
+        size=15, side=5, kinds=("ap", "casnotm", "casm"), updates=1000, blind=1.0, pushing=0.5
     ),
 }
 
@@ -287,8 +287,8 @@ def plot() -> None:
             fontsize=8,
         )
         bars.set_title(f"{name}: how well the cell is read", fontsize=10)
-        bars.set_ylim(0, 1.02)
-        bars.legend(fontsize=7, loc="lower left")
+        bars.set_ylim(0, 1.25)
+        bars.legend(fontsize=7, loc="upper center", ncol=len(kinds))
         curves.set_title("loss of action prediction (nats)", fontsize=10)
         curves.set_xlabel("updates")
         curves.set_ylim(0, 1.5)
