@@ -71,6 +71,7 @@ nb::dict work(const Engine& engine) {
     counts["num_scanned_brute"] = w.num_scanned_brute;
     counts["num_rescans"] = w.num_rescans;
     counts["num_heirs"] = w.num_heirs;
+    counts["num_foreseen"] = w.num_foreseen;
     counts["num_builds"] = w.num_builds;
     counts["num_centres"] = w.pruned.num_centres;
     counts["num_groups"] = w.pruned.num_groups;

@@ -11,6 +11,10 @@ constexpr double kSmallestD2 = 1e-90;   // SMALLEST_D2 of kernels.py: a bandwidt
 constexpr int kSpare = 16;              // neighbours kept beyond k, for atoms that change within a batch
 constexpr double kBallGrowth = 1.05;    // how much d²_ema may grow within a batch before rows are scanned again
 constexpr int64_t kChunk = 256;         // rows per snapshot
+constexpr int64_t kForeseeFrom = 8;     // smaller batches look for an heir when they need one
+constexpr double kWorthForeseeing = 0.3;  // a search alone costs about three times its share in a batch
+constexpr int64_t kForeseeAgain = 16;   // batches after which it is tried anyway
+constexpr int64_t kForesight = 64;      // rows whose victims are guessed at once; every change makes guesses worse
 
 double logaddexp(double x, double y) {  // as NumPy defines it
     if (x == y) return x + 0.693147180559945309417232121458176568;
@@ -55,21 +59,31 @@ void Engine::observe_pruned(const float* rows, int64_t first, int64_t last, cons
 
 // Scans for all rows at once, then goes through them; atoms that changed meanwhile are looked at one by one.
 void Engine::observe_brute(const float* rows, int64_t first, int64_t last, const double* uniforms, const Outcome& out) {
-    const int keep = settings_.neighbours + (last - first > 1 ? kSpare : 0);
-    scan_many(rows + first * stride_, last - first, keep, d2_ema() * (last - first > 1 ? kBallGrowth : 1.0));
+    const int64_t num = last - first;
+    const int keep = settings_.neighbours + (num > 1 ? kSpare : 0);
+    const int64_t num_hits = work.num_foreseen;
+    num_guessed_ = 0;
+    if (num >= kForeseeFrom && is_worth_foreseeing()) foresee_victims(first, std::min(last, first + kForesight), uniforms, kChunk);
+    scan_many(rows + first * stride_, num, keep, d2_ema() * (num > 1 ? kBallGrowth : 1.0), victims_, snapshot_);
+    if (near_victims_.size() < victims_.size()) near_victims_.resize(victims_.size());
+    for (size_t j = 0; j < victims_.size(); ++j) std::swap(near_victims_[j], snapshot_[size_t(num) + j]);
     changed_.clear();
     ++batch_id_;
     for (int64_t i = first; i < last; ++i) {
         const float* e = rows + i * stride_;
-        if (!refine_snapshot(e, snapshot_[size_t(i - first)])) {
+        batch_ = {uniforms, i, last};
+        if (!refine_snapshot(e, snapshot_[size_t(i - first)], neighbours_among(num_atoms), d2_ema())) {
             search(e, neighbours_among(num_atoms), d2_ema(), single_);
             refine(e, single_);
             work.num_rescans += 1;
         }
         learn(e, uniforms[2 * i], uniforms[2 * i + 1], out, i);
     }
-    work.num_rows_brute += last - first;
-    rows_since_build_ += last - first;
+    batch_ = {};
+    victims_.clear();
+    if (num_guessed_ > 0) foreseen_rate_ += (double(work.num_foreseen - num_hits) / double(num_guessed_) - foreseen_rate_) / 8.0;
+    work.num_rows_brute += num;
+    rows_since_build_ += num;
 }
 
 // Scores an embedding, then learns from it; exact_ holds its k nearest atoms and all within d²_ema.
@@ -164,12 +178,55 @@ int64_t Engine::make_room(double v, int64_t* merged_into) {
     return victim;
 }
 
+// Guesses whom the rows of a batch will remove: as if each lucky coin inserted and no count changed otherwise.
+void Engine::foresee_victims(int64_t first, int64_t last, const double* uniforms, size_t most) {
+    const size_t num_before = victims_.size();
+    double scale = log_scale;
+    for (int64_t i = first; i < last && victims_.size() < most; ++i) {
+        scale += settings_.log_discount;
+        if (uniforms[2 * i] >= settings_.insertion_probability) continue;
+        victims_.push_back(int32_t(removal_.choose(uniforms[2 * i + 1])));
+        removal_.set(victims_.back(), -scale);
+    }
+    for (int32_t victim : victims_) removal_.set(victim, log_counts[size_t(victim)]);
+    num_guessed_ += int64_t(victims_.size() - num_before);
+}
+
+bool Engine::is_worth_foreseeing() const {
+    return num_atoms == settings_.size && num_atoms > 1 &&
+           (foreseen_rate_ > kWorthForeseeing || batch_id_ % kForeseeAgain == 0);
+}
+
+// Takes a victim's candidates from a scan of this batch; false if it was not foreseen or changes make them doubtful.
+bool Engine::find_foreseen(int32_t victim) {
+    const auto at = std::find(victims_.begin(), victims_.end(), victim);
+    if (at == victims_.end() || changed_at_[size_t(victim)] == batch_id_) return false;
+    return refine_snapshot(row(victim), near_victims_[size_t(at - victims_.begin())], 2, 0.0);
+}
+
+// Scans for the atoms near this victim and, in the same pass, near the next that are foreseen now.
+void Engine::scan_victims(int32_t victim) {
+    victims_.assign(1, victim);
+    if (is_worth_foreseeing()) {
+        removal_.set(victim, -log_scale);
+        foresee_victims(batch_.at + 1, batch_.last, batch_.uniforms, kQueryBlock);
+    }
+    scan_many(nullptr, 0, 0, 0.0, victims_, near_victims_);
+}
+
 // The nearest other atom, of equals the lowest slot.
 int32_t Engine::heir_of(int32_t victim) {
     const float* e = row(victim);
-    search(e, 2, 0.0, single_);
-    refine(e, single_);
     work.num_heirs += 1;
+    if (batch_.uniforms == nullptr) {
+        search(e, 2, 0.0, single_);
+        refine(e, single_);
+    } else if (find_foreseen(victim)) {
+        work.num_foreseen += 1;
+    } else {
+        scan_victims(victim);
+        refine(e, near_victims_[0]);
+    }
     Exact best{std::numeric_limits<double>::infinity(), -1};
     for (const Exact& x : exact_)
         if (x.slot != victim && (best.slot < 0 || x.d2 < best.d2 || (x.d2 == best.d2 && x.slot < best.slot))) best = x;
@@ -209,7 +266,7 @@ void Engine::score(const float* embeddings, int64_t num, double* rewards) {
         std::copy(embeddings + i * settings_.dim, embeddings + (i + 1) * settings_.dim, padded_.data() + i * stride_);
     for (int64_t at = 0; at < num; at += kChunk) {
         const int64_t count = std::min(kChunk, num - at);
-        if (!index_) scan_many(padded_.data() + at * stride_, count, 0, d2_ema());
+        if (!index_) scan_many(padded_.data() + at * stride_, count, 0, d2_ema(), {}, snapshot_);
         for (int64_t i = 0; i < count; ++i) {
             const float* e = padded_.data() + (at + i) * stride_;
             if (index_) search(e, 0, d2_ema(), single_);

@@ -33,7 +33,8 @@ struct Outcome {
 
 // Counts of what was done, for the choice of path and for reports. Not part of the state.
 struct Work {
-    int64_t num_rows_brute = 0, num_rows_pruned = 0, num_scanned_brute = 0, num_rescans = 0, num_heirs = 0, num_builds = 0;
+    int64_t num_rows_brute = 0, num_rows_pruned = 0, num_scanned_brute = 0, num_rescans = 0, num_heirs = 0;
+    int64_t num_foreseen = 0, num_builds = 0;
     SearchWork pruned;
 };
 
@@ -80,17 +81,22 @@ private:
     double reward(double soft_count) const;
     void discount();
     int64_t make_room(double v, int64_t* merged_into);
+    void foresee_victims(int64_t first, int64_t last, const double* uniforms, size_t most);
+    bool is_worth_foreseeing() const;
+    bool find_foreseen(int32_t victim);
+    void scan_victims(int32_t victim);
     int32_t heir_of(int32_t victim);
     void write(int32_t slot, const float* e);
     void absorb(int32_t star, const float* e);
     void set_log_count(int64_t slot, double value);
 
     void scan_one(const float* e, Candidates& found);
-    void scan_many(const float* rows, int64_t num, int keep, double ball);
+    void scan_many(const float* rows, int64_t num, int keep, double ball, const std::vector<int32_t>& others,
+                   std::vector<Candidates>& into);
     void search(const float* e, int keep, double ball, Candidates& found);
     void refine(const float* e, const Candidates& found);
     void measure(const float* e);
-    bool refine_snapshot(const float* e, const Candidates& found);
+    bool refine_snapshot(const float* e, const Candidates& found, int keep, double ball);
     void mark_changed(int32_t slot);
 
     void note_search(const SearchWork& one);
@@ -121,6 +127,14 @@ private:
     std::vector<int32_t> changed_;
     std::vector<int64_t> changed_at_;
     int64_t batch_id_ = 0;
+    struct {
+        const double* uniforms = nullptr;
+        int64_t at = 0, last = 0;
+    } batch_;                         // where the brute path is in its batch, nothing outside
+    std::vector<int32_t> victims_;    // atoms that rows of this batch may remove, whose neighbours are known
+    std::vector<Candidates> near_victims_;
+    int64_t num_guessed_ = 0;
+    double foreseen_rate_ = 1.0;      // moving average of the fraction of guesses that were of use
 };
 
 }  // namespace softcount

@@ -10,6 +10,7 @@ namespace softcount {
 namespace {
 constexpr int64_t kSmallest = 1024;     // fewer atoms are not worth an index
 constexpr int64_t kJudgeAfter = 64;     // rows the pruned search gets before it is judged
+constexpr int kHeirs = 8;               // atoms kept around a foreseen victim: itself, its heir, and some that may change
 constexpr int64_t kFirstWait = 1 << 14, kLongestWait = 1 << 20;  // rows on the brute path between attempts
 }  // namespace
 
@@ -33,20 +34,25 @@ void Engine::scan_one(const float* e, Candidates& found) {
     work.num_scanned_brute += num_atoms;
 }
 
-// Fills snapshot_ with the candidates of each row; atoms are shared out among threads, which cannot change the result.
-void Engine::scan_many(const float* rows, int64_t num, int keep, double ball) {
-    const int64_t num_blocks = (num + kQueryBlock - 1) / kQueryBlock, num_padded = num_blocks * kQueryBlock;
+// Fills `into` with the candidates of each row, then with the nearest of each atom in `others`; atoms are shared out
+// among threads, which cannot change the result.
+void Engine::scan_many(const float* rows, int64_t num_rows, int keep, double ball, const std::vector<int32_t>& others,
+                       std::vector<Candidates>& into) {
+    const int64_t num = num_rows + int64_t(others.size());
+    const int64_t num_padded = (num + kQueryBlock - 1) / kQueryBlock * kQueryBlock;
     int threads = settings_.num_threads;
+    auto query = [&](int64_t q) { return q < num_rows ? rows + q * stride_ : row(others[size_t(q - num_rows)]); };
     if (num_atoms * num * stride_ < (1 << 22)) threads = 1;
     transposed_.assign(size_t(num_padded * stride_), 0.0f);
     for (int64_t q = 0; q < num; ++q)
         for (int i = 0; i < stride_; ++i)
-            transposed_[size_t((q / kQueryBlock * stride_ + i) * kQueryBlock + q % kQueryBlock)] = rows[q * stride_ + i];
-    if (snapshot_.size() < size_t(threads * num_padded)) snapshot_.resize(size_t(threads * num_padded));
+            transposed_[size_t((q / kQueryBlock * stride_ + i) * kQueryBlock + q % kQueryBlock)] = query(q)[i];
+    if (into.size() < size_t(threads * num_padded)) into.resize(size_t(threads * num_padded));
     std::vector<Queue*> queues(size_t(threads * num_padded));
     for (int64_t q = 0; q < threads * num_padded; ++q) {
-        Candidates& found = snapshot_[size_t(q)];
-        found.start(keep, ball, margin_);
+        Candidates& found = into[size_t(q)];
+        const bool is_row = q % num_padded < num_rows;
+        found.start(is_row ? keep : kHeirs, is_row ? ball : 0.0, margin_);
         if (q % num_padded >= num) found.threshold = -1.0f;  // fills up a block, wants nothing
         queues[size_t(q)] = &found;
     }
@@ -56,18 +62,18 @@ void Engine::scan_many(const float* rows, int64_t num, int keep, double ball) {
         const int64_t last = t + 1 == threads ? num_atoms : num_atoms * (t + 1) / threads / 64 * 64;
         Queue** own = queues.data() + t * num_padded;
         if (num < kQueryBlock - 1)
-            for (int64_t q = 0; q < num; ++q) kernels_.scan_rows(atoms_.data(), first, last, stride_, rows + q * stride_, own[q]);
+            for (int64_t q = 0; q < num; ++q) kernels_.scan_rows(atoms_.data(), first, last, stride_, query(q), own[q]);
         else
-            kernels_.scan_batch(atoms_.data(), first, last, stride_, transposed_.data(), int(num_blocks), own,
+            kernels_.scan_batch(atoms_.data(), first, last, stride_, transposed_.data(), int(num), own,
                                 packed_.data() + t * 64 * stride_);
     };
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(scan_part, t);
+    std::vector<std::thread> workers;
+    for (int t = 1; t < threads; ++t) workers.emplace_back(scan_part, t);
     scan_part(0);
-    for (std::thread& other : others) other.join();
+    for (std::thread& worker : workers) worker.join();
     for (int64_t q = 0; q < num; ++q) {
-        for (int t = 1; t < threads; ++t) snapshot_[size_t(q)].merge(snapshot_[size_t(t * num_padded + q)]);
-        snapshot_[size_t(q)].tighten();
+        for (int t = 1; t < threads; ++t) into[size_t(q)].merge(into[size_t(t * num_padded + q)]);
+        into[size_t(q)].tighten();
     }
     work.num_scanned_brute += num * num_atoms;
 }
@@ -86,16 +92,17 @@ void Engine::measure(const float* e) {
     for (size_t i = 0; i < slots_.size(); ++i) exact_.push_back({d2_[i], slots_[i]});
 }
 
-// The same for candidates found before the changes of this batch; false if they may not suffice.
-bool Engine::refine_snapshot(const float* e, const Candidates& found) {
+// The same for candidates found before the changes of this batch; false if the `keep` nearest or one within `ball`
+// may be missing.
+bool Engine::refine_snapshot(const float* e, const Candidates& found, int keep, double ball) {
     slots_ = changed_;
     for (int32_t i = 0; i < found.size; ++i)
         if (changed_at_[size_t(found.items[i].slot)] != batch_id_) slots_.push_back(found.items[i].slot);
     measure(e);
     if (found.is_exhaustive()) return true;
     const double complete_below = margin_.below(found.threshold);  // all unchanged atoms up to here were kept
-    const size_t k = size_t(neighbours_among(num_atoms));
-    if (exact_.size() < k || d2_ema() > complete_below) return false;
+    const size_t k = size_t(keep);
+    if (exact_.size() < k || ball > complete_below) return false;
     std::nth_element(exact_.begin(), exact_.begin() + int64_t(k) - 1, exact_.end(),
                      [](const Exact& a, const Exact& b) { return a.d2 < b.d2; });
     return exact_[k - 1].d2 <= complete_below;

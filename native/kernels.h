@@ -70,9 +70,9 @@ struct Kernels {
     // Pushes rows first … last−1 that are near enough to the one query e.
     void (*scan_rows)(const float* rows, int64_t first, int64_t last, int stride, const float* e, Queue* queue);
 
-    // The same for `num_blocks` blocks of kQueryBlock queries; `packed` is scratch of 64 × stride floats.
+    // The same for many queries, in blocks of kQueryBlock: [block][dim][query]; `packed` is scratch of 64 × stride floats.
     void (*scan_batch)(const float* rows, int64_t first, int64_t last, int stride, const float* queries,
-                       int num_blocks, Queue* const* queues, float* packed);
+                       int num_queries, Queue* const* queues, float* packed);
 
     // y_j = Σ_i basis[j][i] (e_i − centre_i)
     void (*project)(const float* basis, int stride, const float* centre, const float* e, float* y);

@@ -211,35 +211,52 @@ void pack(const float* rows, int num, int stride, float* packed) {
     }
 }
 
-void scan_batch(const float* rows, int64_t first, int64_t last, int stride, const float* queries, int num_blocks,
+// Q queries meet a packed block, T tiles of 16 atoms at a time: 2·Q·T sums stay in registers.
+template <int Q, int T>
+inline void meet(const float* packed, int num, int stride, const float* e, Queue* const* queue, int64_t slot) {
+    for (int t = 0; t * 16 < num; t += T) {
+        const float* tiles = packed + (int64_t)t * stride * 16;
+        F8 a[T][Q], b[T][Q];
+        for (int s = 0; s < T; ++s)
+            for (int j = 0; j < Q; ++j) a[s][j] = b[s][j] = splat(0.0f);
+        for (int i = 0; i < stride; ++i)
+            for (int s = 0; s < T; ++s) {
+                const float* tile = tiles + ((int64_t)s * stride + i) * 16;
+                const F8 x = load(tile), y = load(tile + 8);
+                for (int j = 0; j < Q; ++j) {
+                    const F8 z = splat(e[i * kQueryBlock + j]);
+                    a[s][j] = add_square(a[s][j], x - z);
+                    b[s][j] = add_square(b[s][j], y - z);
+                }
+            }
+        for (int s = 0; s < T && (t + s) * 16 < num; ++s) {
+            const int left = num - (t + s) * 16;
+            const int64_t at = slot + (t + s) * 16;
+            const unsigned valid = left >= 16 ? 0xFFFFu : (1u << left) - 1;
+            for (int j = 0; j < Q; ++j) {
+                const F8 limit = splat(queue[j]->threshold);
+                const unsigned mask = (mask_le(a[s][j], limit) | mask_le(b[s][j], limit) << 8) & valid;
+                if (mask & 0xFF) push_lanes(queue[j], a[s][j], mask & 0xFF, at);
+                if (mask >> 8) push_lanes(queue[j], b[s][j], mask >> 8, at + 8);
+            }
+        }
+    }
+}
+
+void scan_batch(const float* rows, int64_t first, int64_t last, int stride, const float* queries, int num_queries,
                 Queue* const* queues, float* packed) {
     const int block = stride <= 128 ? 64 : 16;
     for (int64_t slot = first; slot < last; slot += block) {
         const int num = last - slot < block ? (int)(last - slot) : block;
         pack(rows + slot * stride, num, stride, packed);
-        for (int q = 0; q < num_blocks; ++q) {
-            const float* e = queries + (int64_t)q * stride * kQueryBlock;  // [dim][query]
-            Queue* const* queue = queues + q * kQueryBlock;
-            for (int t = 0; t * 16 < num; ++t) {
-                const float* tile = packed + (int64_t)t * stride * 16;
-                F8 a[kQueryBlock], b[kQueryBlock];
-                for (int j = 0; j < kQueryBlock; ++j) a[j] = b[j] = splat(0.0f);
-                for (int i = 0; i < stride; ++i) {
-                    const F8 x = load(tile + i * 16), y = load(tile + i * 16 + 8);
-                    for (int j = 0; j < kQueryBlock; ++j) {
-                        const F8 z = splat(e[i * kQueryBlock + j]);
-                        a[j] = add_square(a[j], x - z);
-                        b[j] = add_square(b[j], y - z);
-                    }
-                }
-                const unsigned valid = num - t * 16 >= 16 ? 0xFFFFu : (1u << (num - t * 16)) - 1;
-                for (int j = 0; j < kQueryBlock; ++j) {
-                    const F8 limit = splat(queue[j]->threshold);
-                    const unsigned mask = (mask_le(a[j], limit) | mask_le(b[j], limit) << 8) & valid;
-                    if (mask & 0xFF) push_lanes(queue[j], a[j], mask & 0xFF, slot + t * 16);
-                    if (mask >> 8) push_lanes(queue[j], b[j], mask >> 8, slot + t * 16 + 8);
-                }
-            }
+        for (int q = 0; q < num_queries; q += kQueryBlock) {
+            const float* e = queries + (int64_t)q * stride;
+            if (num_queries - q == 1 && block == 64)
+                meet<1, 4>(packed, num, stride, e, queues + q, slot);
+            else if (num_queries - q == 2 && block == 64)
+                meet<2, 2>(packed, num, stride, e, queues + q, slot);
+            else
+                meet<kQueryBlock, 1>(packed, num, stride, e, queues + q, slot);
         }
     }
 }

@@ -231,6 +231,27 @@ def test_total_count_is_discounted_then_grows_by_one() -> None:
     assert total == pytest.approx((1 - g**3000) / (1 - g), rel=1e-10)
 
 
+@pytest.mark.parametrize("removal", ["inverse_square", "inverse", "smallest"])
+@pytest.mark.parametrize("make", [gauss, grid], ids=lambda make: make.__name__)
+def test_heirs_scanned_for_in_advance_are_those_searched_for_one_by_one(make: Any, removal: Any) -> None:
+    """Batches guess whom they will remove, single rows do not; changes overtake some of the guesses."""
+    config = RecodeConfig(
+        size=300, dim=5, removal=removal, insertion_probability=0.5, count_discount=0.9, far_tolerance=0.02
+    )
+    rng = np.random.default_rng(12)
+    data, uniforms = make(rng, 4000, 5), rng.random((4000, 2))
+    engines = [NativeEngine(config) for _ in range(3)]
+    for engine in engines:
+        engine.set_path("brute")
+    want = run(engines[0], data, uniforms, 1)
+    for engine, batch in zip(engines[1:], (16, 256), strict=True):
+        assert_bit_equal(run(engine, data, uniforms, batch), want)
+        assert_bit_equal(engine.state_dict(), engines[0].state_dict())
+        work = engine.work()
+        assert 0 < work["num_foreseen"] < work["num_heirs"]
+    assert engines[0].work()["num_foreseen"] == 0
+
+
 def test_auto_leaves_the_index_on_noise_and_keeps_it_on_structure() -> None:
     rng = np.random.default_rng(8)
     config = RecodeConfig(size=20_000, dim=32, warmup_atoms=20_000)
