@@ -42,6 +42,8 @@ public:
 
 private:
     static void double_or_drop(Queue* queue);
+    void tighten_roughly();
+    void lower(float d2);
 
     std::vector<Candidate> storage_;
     int keep_ = 0;

@@ -14,6 +14,7 @@ constexpr int64_t kChunk = 256;         // rows per snapshot
 constexpr int64_t kForeseeFrom = 8;     // smaller batches look for an heir when they need one
 constexpr double kWorthForeseeing = 0.3;  // a search alone costs about three times its share in a batch
 constexpr int64_t kForeseeAgain = 16;   // batches after which it is tried anyway
+constexpr size_t kVictims = 4;          // victims of one pass of their own
 constexpr int64_t kForesight = 64;      // rows whose victims are guessed at once; every change makes guesses worse
 
 double logaddexp(double x, double y) {  // as NumPy defines it
@@ -209,7 +210,7 @@ void Engine::scan_victims(int32_t victim) {
     victims_.assign(1, victim);
     if (is_worth_foreseeing()) {
         removal_.set(victim, -log_scale);
-        foresee_victims(batch_.at + 1, batch_.last, batch_.uniforms, kQueryBlock);
+        foresee_victims(batch_.at + 1, batch_.last, batch_.uniforms, kVictims);
     }
     scan_many(nullptr, 0, 0, 0.0, victims_, near_victims_);
 }

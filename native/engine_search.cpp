@@ -10,6 +10,7 @@ namespace softcount {
 namespace {
 constexpr int64_t kSmallest = 1024;     // fewer atoms are not worth an index
 constexpr int64_t kJudgeAfter = 64;     // rows the pruned search gets before it is judged
+constexpr int64_t kFewRows = 3;         // fewer are scanned for one by one
 constexpr int kHeirs = 8;               // atoms kept around a foreseen victim: itself, its heir, and some that may change
 constexpr int64_t kFirstWait = 1 << 14, kLongestWait = 1 << 20;  // rows on the brute path between attempts
 }  // namespace
@@ -61,7 +62,7 @@ void Engine::scan_many(const float* rows, int64_t num_rows, int keep, double bal
         const int64_t first = num_atoms * t / threads / 64 * 64;
         const int64_t last = t + 1 == threads ? num_atoms : num_atoms * (t + 1) / threads / 64 * 64;
         Queue** own = queues.data() + t * num_padded;
-        if (num < kQueryBlock - 1)
+        if (num < kFewRows)
             for (int64_t q = 0; q < num; ++q) kernels_.scan_rows(atoms_.data(), first, last, stride_, query(q), own[q]);
         else
             kernels_.scan_batch(atoms_.data(), first, last, stride_, transposed_.data(), int(num), own,

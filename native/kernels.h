@@ -12,7 +12,7 @@ namespace softcount {
 constexpr int kLanes = 8;       // points side by side in a tile: tile[dim][lane]
 constexpr int kProjected = 8;   // dimensions of the local projection in the pruned search
 constexpr int kBucket = 16;     // lanes of a bucket, two tiles
-constexpr int kQueryBlock = 4;  // queries that share one pass over a packed block of atoms
+constexpr int kQueryBlock = 6;  // queries that share one pass over a packed block of atoms
 
 struct Candidate {
     float d2;

@@ -251,10 +251,13 @@ void scan_batch(const float* rows, int64_t first, int64_t last, int stride, cons
         pack(rows + slot * stride, num, stride, packed);
         for (int q = 0; q < num_queries; q += kQueryBlock) {
             const float* e = queries + (int64_t)q * stride;
-            if (num_queries - q == 1 && block == 64)
+            const int left = num_queries - q;
+            if (left == 1 && block == 64)
                 meet<1, 4>(packed, num, stride, e, queues + q, slot);
-            else if (num_queries - q == 2 && block == 64)
-                meet<2, 2>(packed, num, stride, e, queues + q, slot);
+            else if (left <= 3 && block == 64)
+                meet<3, 2>(packed, num, stride, e, queues + q, slot);
+            else if (left <= 4)
+                meet<4, 1>(packed, num, stride, e, queues + q, slot);
             else
                 meet<kQueryBlock, 1>(packed, num, stride, e, queues + q, slot);
         }
