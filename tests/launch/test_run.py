@@ -192,7 +192,8 @@ def test_reports_hold_what_people_look_for(finished):
     assert rows[-1]["step"] >= 300
     for name in (
         "charts/SPS", "charts/episodic_return", "charts/intrinsic_return", "coverage/places",
-        "memory/occupied", "memory/insertions", "memory/d_ema", "bandit/best_arm", "losses/value_loss", "losses/policy_loss",
+        "memory/occupied", "memory/insertions", "memory/d_ema", "bandit/best_arm",
+        "losses/value_loss", "losses/policy_loss",
         "representation/loss", "time/inference", "replay/ratio",
     ):  # fmt: skip
         assert name in rows[-1], name
