@@ -38,6 +38,7 @@ SIZES = (50_000, 200_000, 1_000_000)
 BATCHES = (1, 16, 64, 256)
 DIM, K = 32, 20
 SEED = 1000
+OTHERS = (("walk5", 7, 0.05), ("walk6", 7, 0.05), ("gauss", 0, 0.2))  # stream, seed of its map, η
 SHIPPED = faiss.cvar.distance_compute_blas_threshold
 FAISS_PATHS = {"direct": 1 << 30, "blas": 1}
 Rows = np.ndarray[Any, Any]
@@ -52,9 +53,9 @@ def target(stream: str, size: int, batch: int) -> float | None:
     return {50_000: 0.25, 200_000: 0.10, 1_000_000: 0.05}[size] if batch == 64 else None
 
 
-def fresh_batches(stream: str, batch: int, seed: int) -> Iterator[Rows]:
+def fresh_batches(stream: str, batch: int, map_seed: int = 0) -> Iterator[Rows]:
     """Yields batches whose rows never repeat."""
-    source = make_stream(stream, DIM, num_walkers=max(64, batch), seed=seed)
+    source = make_stream(stream, DIM, num_walkers=max(64, batch), seed=SEED + batch, map_seed=map_seed)
     while True:
         rows = next(source)
         for i in range(0, len(rows), batch):
@@ -92,10 +93,21 @@ def observer(engine: Any, seed: int = 0) -> Callable[[Rows], object]:
     return lambda rows: engine.observe(rows, rng.random((len(rows), 2)))
 
 
-def measure_cell(stream: str, batch: int, engine: Any, index: Any, rounds: int) -> dict[str, Any]:
+def filled(stream: str, config: RecodeConfig, map_seed: int = 0) -> tuple[Any, Any, dict[str, Any]]:
+    """Returns an engine and a faiss index with the same atoms, and the state they are from."""
+    state = filled_state(config, make_stream(stream, DIM, seed=2, map_seed=map_seed))
+    index, engine = faiss.IndexFlatL2(DIM), NativeEngine(config)
+    index.add(state["atoms"])
+    engine.load_state_dict(state)
+    return engine, index, state
+
+
+def measure_cell(
+    stream: str, batch: int, engine: Any, index: Any, rounds: int, map_seed: int = 0
+) -> dict[str, Any]:
     """Times faiss's paths and the engine in turns; a faiss path 1.5 times slower than the other drops out."""
     size = engine.num_atoms
-    turns = {name: fresh_batches(stream, batch, SEED + batch) for name in (*FAISS_PATHS, "native")}
+    turns = {name: fresh_batches(stream, batch, map_seed) for name in (*FAISS_PATHS, "native")}
     calls = {name: faiss_search(index, threshold) for name, threshold in FAISS_PATHS.items()}
     calls["native"] = observer(engine)
     num_warm = 0
@@ -165,12 +177,28 @@ def measure_rivals(stream: str, size: int, batch: int, state: dict[str, Any]) ->
         "hnswlib_approximate": lambda rows: graph.knn_query(rows, K),
         "numpy_engine": observer(numpy),
     }
-    turns = {name: fresh_batches(stream, batch, SEED + batch) for name in calls}
+    turns = {name: fresh_batches(stream, batch) for name in calls}
     rounds = [{n: 1e6 * cpu_time_per_row(c, turns[n], 0.02) for n, c in calls.items()} for _ in range(3)]
     medians = {name: float(np.median([one[name] for one in rounds])) for name in calls}
     best = min(medians["faiss_direct"], medians["faiss_blas"])
     ratios = {name: value / best for name, value in medians.items()}
     return {"stream": stream, "size": size, "batch": batch, "us": medians, "ratio": ratios}
+
+
+def measure_others(rounds: int) -> list[dict[str, Any]]:
+    """Times worlds on which nothing was tuned, and noise with more insertions. No goals were set."""
+    cells = []
+    for stream, map_seed, eta in OTHERS:
+        engine, index, _ = filled(
+            stream, RecodeConfig(size=200_000, dim=DIM, insertion_probability=eta), map_seed
+        )
+        for batch in BATCHES:
+            cell = measure_cell(stream, batch, engine, index, rounds, map_seed)
+            cells.append(
+                {**cell, "target": None, "met": None, "map_seed": map_seed, "insertion_probability": eta}
+            )
+            show(cells[-1])
+    return cells
 
 
 def measure_drift(size: int, num_steps: int) -> dict[str, Any]:
@@ -277,16 +305,13 @@ def main() -> None:
     rivals: list[dict[str, Any]] = []
     for size in sizes:
         for stream in STREAMS:
-            config = RecodeConfig(size=size, dim=DIM)
-            state = filled_state(config, make_stream(stream, DIM, seed=2))
-            index, engine = faiss.IndexFlatL2(DIM), NativeEngine(config)
-            index.add(state["atoms"])
-            engine.load_state_dict(state)
+            engine, index, state = filled(stream, RecodeConfig(size=size, dim=DIM))
             for batch in BATCHES:
                 cells.append(measure_cell(stream, batch, engine, index, 3 if size > 500_000 else rounds))
                 show(cells[-1])
             if size == 50_000 and stream in ("walk4", "gauss"):
                 rivals.extend(measure_rivals(stream, size, batch, state) for batch in (1, 64))
+    others = [] if options.quick else measure_others(rounds)
     for rival in rivals:
         ratios = "  ".join(f"{name} {value:.2f}" for name, value in rival["ratio"].items())
         print(f"relative to faiss best, {rival['stream']}, |M| {rival['size']}, B {rival['batch']}: {ratios}")
@@ -307,7 +332,7 @@ def main() -> None:
         "seconds": round(time.time() - start),
         "cells": cells,
     }
-    report |= {"rivals": rivals, "growth": exponents, "drift": drift}
+    report |= {"others": others, "rivals": rivals, "growth": exponents, "drift": drift}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=1) + "\n")
     draw(cells, options.figure)
