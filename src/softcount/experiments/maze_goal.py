@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,7 +91,7 @@ def summarise(folder: Path) -> dict[str, Any]:
         "env_options": config.env_options,
         "seed": config.seed,
         "steps": rows[-1]["step"],
-        "seconds": rows[-1]["time/elapsed"],
+        "seconds": _total([row["time/elapsed"] for row in rows]),
         "num_places": maze.num_places,
         "places": len(cells),
         "first_seen": sorted(first_seen.values()),
@@ -102,6 +103,12 @@ def summarise(folder: Path) -> dict[str, Any]:
         ],
         "coverage": [[r["step"], r["coverage/places"]] for r in rows],
     }
+
+
+def _total(elapsed: Sequence[float]) -> float:
+    """Adds up clocks that start anew whenever a run is resumed."""
+    ends = [before for before, after in pairwise(elapsed) if after < before]
+    return sum(ends) + elapsed[-1]
 
 
 def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
