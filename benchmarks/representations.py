@@ -94,8 +94,7 @@ def bench_bonus(num_atoms: int = 50_000) -> dict[str, Any]:
     env = make("atari/montezuma_revenge", num_envs=64, seed=0)
     config = replace(RepresentationConfig(), embedding=EmbeddingConfig(torso="dqn"))
     model: Any = make_representation("ap", env.observation_spec, env.action_spec, config).eval()
-    # Every frame that is not an exact repeat becomes an atom, until the memory is full.
-    memory = RecodeMemory(RecodeConfig(size=num_atoms, insertion_probability=1.0, far_tolerance=0.0), seed=0)
+    memory = RecodeMemory(RecodeConfig(size=num_atoms, warmup_atoms=num_atoms), seed=0)
     rng = np.random.default_rng(0)
     step = env.reset(0)
     embedding_seconds, memory_seconds = [], []
@@ -105,10 +104,6 @@ def bench_bonus(num_atoms: int = 50_000) -> dict[str, Any]:
             features, _ = model.represent(torch.from_numpy(step.observation))
         embedded = time.process_time()
         is_full = len(memory) == num_atoms
-        if is_full and not memory_seconds:
-            state = memory.state_dict()
-            memory = RecodeMemory(RecodeConfig(size=num_atoms), seed=0)  # the paper's, from here on
-            memory.load_state_dict(state)
         memory.observe(features.embedding)
         if is_full:
             embedding_seconds.append(embedded - started)
