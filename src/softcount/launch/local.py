@@ -80,6 +80,8 @@ class LocalLoop:
         if self.coverage is not None and place is not None:
             self.coverage.update_places(place)
         self.num_steps += int((~is_first).sum())
+        if self.coverage is not None:
+            self.coverage.steps = self.num_steps  # rows that only start an episode are no steps
         self.means.add({"intrinsic/reward_mean": float(intrinsic.mean())})
 
     def _publish(self) -> None:
