@@ -115,7 +115,7 @@ def from_json(text: str) -> RunConfig:
 
 def changes(before: RunConfig, after: RunConfig) -> list[str]:
     """Names the fields in which two configurations differ, as `replay.capacity: 5 -> 7`."""
-    old, new = _flatten(dataclasses.asdict(before)), _flatten(dataclasses.asdict(after))
+    old, new = flatten(dataclasses.asdict(before)), flatten(dataclasses.asdict(after))
     names = sorted(old.keys() | new.keys())
     return [f"{name}: {old.get(name)} -> {new.get(name)}" for name in names if old.get(name) != new.get(name)]
 
@@ -180,11 +180,16 @@ def _structure_union(kinds: tuple[Any, ...], content: Any, path: str) -> Any:
     raise ValueError(errors[0] if len(errors) == 1 else f"{path} fits none of its kinds: {'; '.join(errors)}")
 
 
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Names every leaf of nested fields by its path.
+
+    >>> flatten({"seed": 0, "replay": {"capacity": 5}})
+    {'seed': 0, 'replay.capacity': 5}
+    """
     flat: dict[str, Any] = {}
     for name, value in tree.items():
         if isinstance(value, Mapping) and value:
-            flat |= _flatten(value, f"{prefix}{name}.")
+            flat |= flatten(value, f"{prefix}{name}.")
         else:
             flat[prefix + name] = value
     return flat

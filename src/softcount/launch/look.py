@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount.agents.meme.bandit import best_arm
 from softcount.bonuses.recode import Recode
+from softcount.config import RunConfig
 from softcount.envs.coverage import Mapped, draw_heat_map
 from softcount.envs.disco_maze import PALETTE
 from softcount.launch import checkpoint
@@ -17,7 +18,19 @@ from softcount.launch.build import build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop
 from softcount.launch.run import CHECKPOINTS, read_config, restore
 from softcount.memory import inspect as memory_inspect
-from softcount.types import Array
+from softcount.roles.evaluator import Evaluation
+from softcount.types import Array, Features, TimeStep, VectorEnv
+
+
+@dataclass(frozen=True)
+class Played:
+    """Episodes played for looking at, and row by row what the first of them met."""
+
+    mixture: int
+    evaluation: Evaluation
+    rewards: list[float]  # r^e of arriving at each frame
+    intrinsics: list[float]  # r^i likewise
+    places: list[int]  # -1 where the world has none
 
 
 def open_run(folder: Path) -> LocalLoop:
@@ -25,15 +38,58 @@ def open_run(folder: Path) -> LocalLoop:
     return restore(read_config(folder), checkpoint.read(folder / CHECKPOINTS))
 
 
+def play(config: RunConfig, loop: LocalLoop, episodes: int, *, keep_frames: bool = False) -> Played:
+    """Plays episodes with the best mixture; the loop stays as it is, the same loop plays the same."""
+    roles, arm = loop.roles, best_arm(loop.roles.actor.statistics())
+    evaluator = build_evaluator(replace(config, evaluation_episodes=episodes), roles.inference)
+    score, watched = roles.memory.scorer(), _Watched(evaluator.env)
+    evaluator.env = watched
+    intrinsics: list[float] = []
+
+    def score_and_note(features: Features, env_ids: Array, is_first: Array, place: Array | None) -> Array:
+        rewards = score(features, env_ids, is_first, place)
+        intrinsics.append(float(rewards[0]))
+        return rewards
+
+    try:
+        seed = seeds_of(config.seed).evaluation
+        evaluation = evaluator(arm, score_and_note, seed=seed, keep_frames=keep_frames)
+    finally:
+        watched.close()
+    return Played(arm, evaluation, watched.rewards, intrinsics[: len(watched.rewards)], watched.places)
+
+
+class _Watched:
+    """An environment that notes what its first copy met, up to the end of its first episode."""
+
+    def __init__(self, env: VectorEnv) -> None:
+        self.env, self.num_envs, self.num_places = env, env.num_envs, env.num_places
+        self.observation_spec, self.action_spec = env.observation_spec, env.action_spec
+        self.get_state, self.set_state, self.close = env.get_state, env.set_state, env.close
+        self.rewards: list[float] = []
+        self.places: list[int] = []
+        self._is_over = False
+
+    def reset(self, seed: int | None = None) -> TimeStep:
+        return self._note(self.env.reset(seed))
+
+    def step(self, actions: Array) -> TimeStep:
+        return self._note(self.env.step(actions))
+
+    def _note(self, timestep: TimeStep) -> TimeStep:
+        if not self._is_over:
+            self.rewards.append(float(timestep.reward[0]))
+            self.places.append(-1 if timestep.place is None else int(timestep.place[0]))
+            self._is_over = bool(timestep.is_last[0])
+        return timestep
+
+
 def evaluate_run(folder: Path, episodes: int, gif: Path | None) -> str:
     """Plays episodes with the best mixture; returns what to print."""
     config = replace(read_config(folder), evaluation_episodes=episodes)
     loop = restore(config, checkpoint.read(folder / CHECKPOINTS))
-    roles = loop.roles
-    arm = best_arm(roles.actor.statistics())
-    evaluation = build_evaluator(config, roles.inference)(
-        arm, roles.memory.scorer(), seed=seeds_of(config.seed).evaluation, keep_frames=gif is not None
-    )
+    played = play(config, loop, episodes, keep_frames=gif is not None)
+    evaluation, arm = played.evaluation, played.mixture
     lines = [
         f"{config.agent} on {config.env} after {loop.num_steps:,} steps, mixture {arm}, {episodes} episodes",
         f"  return   {evaluation.mean_return:.3f} (success in {evaluation.success_rate:.0%})",
@@ -67,22 +123,26 @@ def inspect_run(folder: Path, pictures: Path) -> str:
 
 def write_gif(path: Path, frames: list[Any], *, side: int = 336) -> None:
     """Writes what an environment showed as an animation, enlarged without blurring."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("animations need pillow; pip install 'softcount[plots]'") from error
-    images = [_as_image(frame) for frame in frames]
+    image_class = require_pillow()
+    images = [as_image(frame) for frame in frames]
     height, width = images[0].shape[:2]
     scale = max(1, side // max(height, width))
-    drawn = [
-        Image.fromarray(image).resize((width * scale, height * scale), Image.Resampling.NEAREST)
-        for image in images
-    ]
+    nearest = image_class.Resampling.NEAREST
+    drawn = [image_class.fromarray(i).resize((width * scale, height * scale), nearest) for i in images]
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn[0].save(path, save_all=True, append_images=drawn[1:], duration=80, loop=0)
 
 
-def _as_image(frame: Any) -> Array:
+def require_pillow() -> Any:
+    """Returns Pillow's image module, or says what to install."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("animations need pillow; pip install 'softcount[plots]'") from error
+    return Image
+
+
+def as_image(frame: Any) -> Array:
     """Finds the picture in an observation: RGB, grey, or a maze's palette indices."""
     if isinstance(frame, dict):
         frame = next(x for x in frame.values() if x.ndim in (2, 3) and x.dtype == np.uint8)
