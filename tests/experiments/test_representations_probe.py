@@ -7,7 +7,7 @@ import pytest
 
 from softcount.envs.disco_maze import AGENT, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.maze_walks import Walks, screens, static, walk
-from softcount.experiments.representations_probe import linear_probe, nearest, spread
+from softcount.experiments.representations_probe import floors, linear_probe, nearest, spread
 
 
 def record(**options):
@@ -84,3 +84,16 @@ def test_parts_select_environments():
     part = walks.part(slice(1, 3))
     assert isinstance(part, Walks)
     assert np.array_equal(part.place, walks.place[:, 1:3])
+
+
+def test_floors_of_action_prediction_by_hand():
+    # Two places; action 1 moves, 0 and 2 push a wall. Pushes come in pairs: a coin, then the same again.
+    action = np.array([1, 0, 0, 1, 2, 2, 1, 2, 2, 1, 0, 0] * 10 + [1])[:, None]
+    place = np.cumsum(np.concatenate([[0], action[:-1, 0] == 1]))[:, None] % 2
+    never = np.zeros(action.shape, bool)
+    walks = Walks(np.zeros((*action.shape, 1, 1), np.uint8), action, never, never, place)
+    found = floors(walks)
+    assert found["pair"] == pytest.approx(2 / 3 * np.log(2), abs=0.01)
+    assert found["pair_and_previous_action"] == pytest.approx(1 / 3 * np.log(2), abs=0.01)
+    # after a push: once repeated, once a move; after a move: either push
+    assert found["previous_action"] == pytest.approx(np.log(2), abs=0.01)

@@ -1,6 +1,6 @@
 """Do representations keep where the agent is, and drop what it cannot influence? (§3.2, §4.1)
 
-    python -m softcount.experiments.representations_probe run whole     # or: window, screens, pushing
+    python -m softcount.experiments.representations_probe run whole     # or: window, screens, persistent
     python -m softcount.experiments.representations_probe plot
 
 A representation learns from random walks; then a probe reads the agent's true cell from
@@ -18,7 +18,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -44,6 +44,7 @@ from softcount.types import Array, ArraySpec, DiscreteActions, Sequence
 RESULTS = Path("results/representations")
 IMAGES = Path("docs/images")
 SEEDS = (0, 1, 2)
+PREDICTORS = ("random", "ap", "casnotm", "casm")
 LABELS = {"random": "random", "autoencoder": "autoencoder", "ap": "AP", "casnotm": "CASnotM", "casm": "CASM"}
 
 
@@ -51,6 +52,8 @@ LABELS = {"random": "random", "autoencoder": "autoencoder", "ap": "AP", "casnotm
 class Setting:
     """One world, one way to see it, and who is compared in it."""
 
+    view: Literal["whole", "window", "screens"]
+    """How the maze is seen, see `maze_walks`."""
     size: int
     """Side of the maze."""
     side: int
@@ -74,21 +77,15 @@ class Setting:
 
 
 SETTINGS = {
-    "whole": Setting(size=11, side=11, kinds=("random", "autoencoder", "ap"), updates=600, length=16),
-    "window": Setting(
-        size=11, side=5, kinds=("random", "ap", "casnotm", "casm"), updates=300, batch=8, length=16
+    "whole": Setting(
+        view="whole", size=11, side=11, kinds=("random", "autoencoder", "ap"), updates=600, length=16
     ),
+    "window": Setting(view="window", size=11, side=5, kinds=PREDICTORS, updates=300, batch=8, length=16),
     "screens": Setting(
-        size=15,
-        side=5,
-        kinds=("random", "ap", "casnotm", "casm"),
-        updates=1000,
-        static=0.4,
-        blind=0.25,
-        inertia=0.6,
+        view="screens", size=15, side=5, kinds=PREDICTORS, updates=1000, static=0.4, blind=0.25, inertia=0.6
     ),
-    "pushing": Setting(
-        size=15, side=5, kinds=("ap", "casnotm", "casm"), updates=1000, blind=1.0, pushing=0.5
+    "persistent": Setting(
+        view="window", size=15, side=5, kinds=PREDICTORS, updates=1000, static=0.4, blind=1.0, pushing=0.8
     ),
 }
 
@@ -127,7 +124,7 @@ class Autoencoder(nn.Module):
         """Nothing to do."""
 
 
-def record(setting: Setting, name: str, seed: int) -> tuple[Walks, Walks, int]:
+def record(setting: Setting, seed: int) -> tuple[Walks, Walks, int]:
     """Recordings for learning and gallery, recordings for queries, and the number of places."""
     config = DiscoMazeConfig(
         size=setting.size,
@@ -135,7 +132,7 @@ def record(setting: Setting, name: str, seed: int) -> tuple[Walks, Walks, int]:
         lethal=False,
         max_steps=1_000_000,
         observation="palette",
-        window=setting.side if name == "window" else None,
+        window=setting.side if setting.view == "window" else None,
     )
     env = DiscoMaze(config, num_envs=48, seed=seed)
     walks = walk(
@@ -147,8 +144,10 @@ def record(setting: Setting, name: str, seed: int) -> tuple[Walks, Walks, int]:
         inertia=setting.inertia,
         pushing=setting.pushing,
     )
-    if name == "screens":
-        walks = static(screens(walks, env, setting.side), setting.static, seed)
+    if setting.view == "screens":
+        walks = screens(walks, env, setting.side)
+    if setting.static > 0:
+        walks = static(walks, setting.static, seed)
     assert env.num_places is not None
     return walks.part(slice(0, 36)), walks.part(slice(36, 48)), env.num_places
 
@@ -157,7 +156,7 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
     """Trains one representation and probes it."""
     setting = SETTINGS[name]
     start, start_cpu = time.perf_counter(), time.process_time()
-    learn, queries, num_places = record(setting, name, seed)
+    learn, queries, num_places = record(setting, seed)
     rng = np.random.default_rng([seed, 7])
     hidden = rng.choice(num_places, num_places // 10, replace=False)
     spec = ArraySpec((setting.side, setting.side, 3), "uint8")
@@ -179,7 +178,10 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
         "seed": seed,
         "updates": len(losses),
         "environment_steps": int(learn.place.size),
-        **probe(model, learn, queries, hidden, np.random.default_rng(9), with_colours=name == "whole"),
+        "floors": floors(learn),
+        **probe(
+            model, learn, queries, hidden, np.random.default_rng(9), with_colours=setting.view == "whole"
+        ),
         "loss": _mean(curve[-100:, 0]),
         "accuracy": _mean(curve[-100:, 1]),
         "loss_curve": [round(float(x), 4) for x in curve[: len(curve) // 20 * 20, 0].reshape(-1, 20).mean(1)],
@@ -187,6 +189,29 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
         "cpu_seconds": round(time.process_time() - start_cpu, 1),
         "machine": f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}",
     }
+
+
+def floors(walks: Walks) -> dict[str, float]:
+    """The least loss of telling a_t with places known: from those of t and t+1, and from a_{t−1} as well.
+
+    Entropies of the recording's frequencies; the third is that of a_{t−1} alone, without looking.
+    """
+    is_step = ~(walks.is_first[1:-1] | walks.is_last[1:-1])
+    before, place, after, action = (
+        x[is_step] for x in (walks.action[:-2], walks.place[1:-1], walks.place[2:], walks.action[1:-1])
+    )
+    pair = place * (int(walks.place.max()) + 1) + after
+    contexts = {"pair": pair, "pair_and_previous_action": pair * 4 + before, "previous_action": before}
+    return {name: _conditional_entropy(action, context) for name, context in contexts.items()}
+
+
+def _conditional_entropy(values: Array, context: Array) -> float:
+    """H(values | context) of the empirical frequencies, in nats."""
+    _, context = np.unique(context, return_inverse=True)
+    counts = np.zeros((context.max() + 1, int(values.max()) + 1))
+    np.add.at(counts, (context, values), 1)
+    chance = counts / counts.sum(1, keepdims=True)
+    return float(-np.log(chance[context, values]).mean())
 
 
 def _mean(values: Array) -> float | None:
