@@ -30,11 +30,10 @@ from softcount.representations import (
     CasmConfig,
     EmbeddingConfig,
     RepresentationTrainer,
-    TensorFeatures,
     TrainerConfig,
     make_representation,
 )
-from softcount.representations.embedding import Embedder
+from softcount.representations.embedding import FeedForward
 from softcount.representations.features import Metrics, masked_mean
 from softcount.representations.gated_transformer import GatedTransformerConfig
 from softcount.representations.make import GRID
@@ -95,33 +94,20 @@ CONFIG = replace(
 TRAINER = TrainerConfig(learning_rate=1e-3, weight_decay=0.01)
 
 
-class Autoencoder(nn.Module):
+class Autoencoder(FeedForward):
     """The baseline that keeps pixels: the same encoder, trained to rebuild the observation."""
 
     def __init__(self, spec: ArraySpec, embedding: EmbeddingConfig) -> None:
-        super().__init__()
-        self.embedder = Embedder(spec, embedding)
-        self.dim: int | None = embedding.dim
+        super().__init__(spec, embedding)
         self.decoder = mlp(embedding.dim, (128,), int(np.prod(spec.shape)))
-
-    def initial_state(self, batch: int) -> Any:
-        return ()
-
-    def represent(
-        self, observation: Any, prev_action: Any = None, is_first: Any = None, state: Any = ()
-    ) -> tuple[TensorFeatures, Any]:
-        return TensorFeatures(self.embedder(observation)), state
 
     def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
         """Mean squared error of the pixels; hidden rows, which are whole episodes, are left out."""
         steps = sequence.steps
         pixels = cast(Tensor, steps.observation).flatten(2).float() / 255
-        errors = (self.decoder(self.embedder.sequence(steps.observation)) - pixels).square().mean(-1)
+        errors = (self.decoder(self.embed(steps.observation)) - pixels).square().mean(-1)
         loss = masked_mean(errors, ~cast(Tensor, steps.is_first & steps.is_last))
         return loss, {"loss": loss.detach()}
-
-    def after_update(self) -> None:
-        """Nothing to do."""
 
 
 def record(setting: Setting, seed: int) -> tuple[Walks, Walks, int]:

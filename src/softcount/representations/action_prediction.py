@@ -10,14 +10,14 @@ to tell, so f has no reason to keep it. Pairs across an episode's end are left o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softcount.representations.actions import ActionCoding
-from softcount.representations.embedding import Embedder, EmbeddingConfig
-from softcount.representations.features import Draws, Metrics, TensorFeatures, is_transition, masked_mean
+from softcount.representations.embedding import EmbeddingConfig, FeedForward
+from softcount.representations.features import Draws, Metrics, is_transition, masked_mean
 from softcount.torsos import mlp
 from softcount.types import ActionSpec, ObservationSpec, Sequence
 
@@ -34,7 +34,7 @@ class ActionPredictionConfig:
     """Train on only the last n transitions of a sequence (NGU: 5); None takes all."""
 
 
-class ActionPrediction(nn.Module):
+class ActionPrediction(FeedForward):
     """Embeds single observations, trained by predicting the action between two.
 
     >>> from softcount.types import ArraySpec, DiscreteActions
@@ -54,30 +54,11 @@ class ActionPrediction(nn.Module):
         config: ActionPredictionConfig | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(observation_spec, embedding)
         self.config = config or ActionPredictionConfig()
-        self.embedder = Embedder(observation_spec, embedding or EmbeddingConfig())
-        self.dim: int | None = self.embedder.dim
         self.coding = ActionCoding(action_spec, self.config.num_bins)
         self.predictor = mlp(2 * self.embedder.dim, self.config.hidden_sizes, self.coding.num_logits)
         self.draws = Draws(seed)
-
-    def initial_state(self, batch: int) -> Any:
-        return ()
-
-    def represent(
-        self,
-        observation: Any,
-        prev_action: Tensor | None = None,
-        is_first: Tensor | None = None,
-        state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
-        """Embeds observations `[B, ...]`; the rest is not needed."""
-        return TensorFeatures(self.embedder(observation)), state
-
-    def embed(self, observation: Any) -> Tensor:
-        """Embeds observations `[T, B, ...]`."""
-        return self.embedder.sequence(observation)
 
     def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
         """Cross-entropy of a_t given o_t and o_{t+1}, averaged over the transitions of the batch."""
@@ -87,15 +68,7 @@ class ActionPrediction(nn.Module):
         action = cast(Tensor, steps.action)[:-1]
         mask = is_transition(steps)
         if self.config.last_transitions is not None:
-            mask = (
-                mask
-                & (torch.arange(len(mask), device=mask.device) >= len(mask) - self.config.last_transitions)[
-                    :, None
-                ]
-            )
+            mask[: max(0, len(mask) - self.config.last_transitions)] = False
         loss = masked_mean(self.coding.cross_entropy(logits, action), mask)
         accuracy = masked_mean(self.coding.accuracy(logits, action), mask)
         return loss, {"loss": loss.detach(), "accuracy": accuracy}
-
-    def after_update(self) -> None:
-        """Nothing to do."""

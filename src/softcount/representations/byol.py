@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softcount.representations.actions import ActionCoding
-from softcount.representations.embedding import Embedder, EmbeddingConfig
-from softcount.representations.features import Draws, Metrics, TensorFeatures, is_transition
+from softcount.representations.embedding import EmbeddingConfig, FeedForward
+from softcount.representations.features import Draws, Metrics, is_transition
 from softcount.torsos import mlp
 from softcount.types import ActionSpec, ObservationSpec, Sequence
 
@@ -47,7 +47,7 @@ class ByolConfig:
             raise ValueError(f"ByolConfig.horizon is {self.horizon}; expected at least 1")
 
 
-class Byol(nn.Module):
+class Byol(FeedForward):
     """Embeds observations by a world model's encoder; its surprise needs a sequence.
 
     >>> from softcount.types import ArraySpec, DiscreteActions
@@ -66,34 +66,15 @@ class Byol(nn.Module):
         config: ByolConfig | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(observation_spec, embedding)
         self.config = cfg = config or ByolConfig()
-        self.embedder = Embedder(observation_spec, embedding or EmbeddingConfig())
         self.target = copy.deepcopy(self.embedder).requires_grad_(False)
         dim = self.embedder.dim
-        self.dim: int | None = dim
         self.coding = ActionCoding(action_spec)
         self.closed = nn.GRUCell(dim + self.coding.num_inputs, cfg.state_size)
         self.open = nn.GRUCell(self.coding.num_inputs, cfg.state_size)
         self.predictor = mlp(cfg.state_size, cfg.hidden_sizes, dim)
         self.draws = Draws(seed)
-
-    def initial_state(self, batch: int) -> Any:
-        return ()
-
-    def represent(
-        self,
-        observation: Any,
-        prev_action: Tensor | None = None,
-        is_first: Tensor | None = None,
-        state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
-        """Embeds observations `[B, ...]` by the encoder f_θ."""
-        return TensorFeatures(self.embedder(observation)), state
-
-    def embed(self, observation: Any) -> Tensor:
-        """Embeds observations `[T, B, ...]`."""
-        return self.embedder.sequence(observation)
 
     def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
         """Mean over starts of the mean over their horizons."""

@@ -15,14 +15,14 @@ CASnotM, the paper's ablation, where both halves are always shown. Decision 47.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from softcount.representations.actions import ActionCoding
-from softcount.representations.embedding import Embedder, EmbeddingConfig
-from softcount.representations.features import Draws, Metrics, TensorFeatures, is_transition, masked_mean
+from softcount.representations.embedding import EmbeddingConfig, FeedForward
+from softcount.representations.features import Draws, Metrics, is_transition, masked_mean
 from softcount.representations.gated_transformer import GatedTransformer, GatedTransformerConfig
 from softcount.representations.masking import couple, draw_masks, starts
 from softcount.torsos import mlp
@@ -57,8 +57,10 @@ class CasmConfig:
             raise ValueError("target='figure' predicts hidden actions, so it needs mask=True")
 
 
-class Casm(nn.Module):
+class Casm(FeedForward):
     """Embeds single observations, trained by predicting actions from masked histories.
+
+    The transformer is only for learning.
 
     >>> from softcount.types import ArraySpec, DiscreteActions
     >>> casm = Casm(ArraySpec((5, 5), "uint8"), DiscreteActions(4), embedding=EmbeddingConfig(torso="grid"))
@@ -75,11 +77,9 @@ class Casm(nn.Module):
         config: CasmConfig | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(observation_spec, embedding)
         self.config = cfg = config or CasmConfig()
-        self.embedder = Embedder(observation_spec, embedding or EmbeddingConfig())
         dim = self.embedder.dim
-        self.dim: int | None = dim
         self.coding = ActionCoding(action_spec, cfg.num_bins)
         self.action_embedding = nn.Linear(self.coding.num_inputs, cfg.action_dim, bias=False)
         self.no_state = nn.Parameter(0.1 * torch.randn(dim))
@@ -90,23 +90,6 @@ class Casm(nn.Module):
         self.guess = nn.Linear(cfg.transformer.width, dim)
         self.predictor = mlp(dim, cfg.hidden_sizes, self.coding.num_logits)
         self.draws = Draws(seed)
-
-    def initial_state(self, batch: int) -> Any:
-        return ()
-
-    def represent(
-        self,
-        observation: Any,
-        prev_action: Tensor | None = None,
-        is_first: Tensor | None = None,
-        state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
-        """Embeds observations `[B, ...]`; the transformer is only for learning."""
-        return TensorFeatures(self.embedder(observation)), state
-
-    def embed(self, observation: Any) -> Tensor:
-        """Embeds observations `[T, B, ...]`."""
-        return self.embedder.sequence(observation)
 
     def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
         """Cross-entropy of the actions, averaged over all predicted ones of all masks."""
@@ -147,6 +130,3 @@ class Casm(nn.Module):
         tokens = self.token(pairs).transpose(0, 1).flatten(1, 2)  # [T, N·B, W]
         outputs, _ = self.transformer(tokens, is_first.repeat(1, num))
         return cast(Tensor, self.guess(outputs).unflatten(1, (num, batch)).transpose(0, 1))
-
-    def after_update(self) -> None:
-        """Nothing to do."""

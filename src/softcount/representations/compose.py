@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from softcount.representations.embedding import Embedder, EmbeddingConfig
+from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Metrics, Representation, TensorFeatures
 from softcount.torsos import first_leaf
 from softcount.types import Array, ObservationSpec, Sequence, map_arrays
@@ -161,7 +161,7 @@ class Function(nn.Module):
         """Nothing to do."""
 
 
-class Random(nn.Module):
+class Random(FeedForward):
     """An encoder with random weights: the embedding every learned one must beat.
 
     >>> from softcount.types import ArraySpec
@@ -172,29 +172,5 @@ class Random(nn.Module):
     def __init__(
         self, observation_spec: ObservationSpec, *, embedding: EmbeddingConfig | None = None
     ) -> None:
-        super().__init__()
-        self.embedder = Embedder(observation_spec, embedding or EmbeddingConfig()).requires_grad_(False)
-        self.dim: int | None = self.embedder.dim
-
-    def initial_state(self, batch: int) -> Any:
-        return ()
-
-    def represent(
-        self,
-        observation: Any,
-        prev_action: Tensor | None = None,
-        is_first: Tensor | None = None,
-        state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
-        """Embeds observations `[B, ...]`."""
-        return TensorFeatures(self.embedder(observation)), state
-
-    def embed(self, observation: Any) -> Tensor:
-        return self.embedder.sequence(observation)
-
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
-        """Zero: there is nothing to learn."""
-        return torch.zeros(()), {}
-
-    def after_update(self) -> None:
-        """Nothing to do."""
+        super().__init__(observation_spec, embedding)
+        self.embedder.requires_grad_(False)

@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from softcount.representations.features import Metrics, TensorFeatures
 from softcount.torsos import TorsoChoice, encode, make_torso
-from softcount.types import ObservationSpec
+from softcount.types import ObservationSpec, Sequence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,3 +62,39 @@ class Embedder(nn.Module):
         """Embeds observations `[T, B, ...]`; a generator turns stochastic depth on in training."""
         embedding: Tensor = self.norm(self.linear(encode(self.torso, observation, generator)))
         return embedding
+
+
+class FeedForward(nn.Module):
+    """What all representations with an encoder of their own do while acting: e = f(o), from one observation.
+
+    How f learns is what makes them different: they add a `loss`. Without one nothing is learned.
+    """
+
+    def __init__(self, observation_spec: ObservationSpec, embedding: EmbeddingConfig | None) -> None:
+        super().__init__()
+        self.embedder = Embedder(observation_spec, embedding or EmbeddingConfig())
+        self.dim: int | None = self.embedder.dim
+
+    def initial_state(self, batch: int) -> Any:
+        return ()
+
+    def represent(
+        self,
+        observation: Any,
+        prev_action: Tensor | None = None,
+        is_first: Tensor | None = None,
+        state: Any = (),
+    ) -> tuple[TensorFeatures, Any]:
+        """Embeds observations `[B, ...]`; the rest is not needed."""
+        return TensorFeatures(self.embedder(observation)), state
+
+    def embed(self, observation: Any) -> Tensor:
+        """Embeds observations `[T, B, ...]`."""
+        return self.embedder.sequence(observation)
+
+    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+        """Zero: there is nothing to learn."""
+        return torch.zeros(()), {}
+
+    def after_update(self) -> None:
+        """Nothing to do."""
