@@ -1,4 +1,4 @@
-"""The command line: train, resume, evaluate, inspect, list."""
+"""The command line: train, resume, evaluate, inspect, figure, list."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 import tyro
 
 from softcount.config import RunConfig
+from softcount.launch.allocator import ALLOCATOR
 from softcount.presets import PRESETS
 
 USAGE = """usage: softcount COMMAND ...
@@ -22,17 +23,11 @@ USAGE = """usage: softcount COMMAND ...
   softcount resume RUN [--steps N]       continue a run exactly where its checkpoint was taken
   softcount evaluate RUN [--gif FILE]    play episodes with what the run has learned
   softcount inspect RUN                  look into its memory: ages, counts, coverage, pictures
+  softcount figure list | NAME           run and draw the paper's figures, or see which there are
   softcount list                         agents, bonuses, representations, environments, presets
 
 `softcount COMMAND --help` explains each; `softcount train --help` lists every field.
 """
-
-# glibc gives freed memory back and asks for it again at every step; keeping it made learners 1.2-1.9x faster.
-ALLOCATOR = {
-    "MALLOC_MMAP_THRESHOLD_": "4294967296",
-    "MALLOC_TRIM_THRESHOLD_": "8589934592",
-    "MALLOC_TOP_PAD_": "67108864",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,6 +119,25 @@ def inspect(arguments: list[str]) -> int:
     return 0
 
 
+def figure(arguments: list[str]) -> int:
+    """softcount figure NAME: runs what is missing of a figure and draws it; `list` shows them all."""
+    parser = argparse.ArgumentParser("softcount figure", description=figure.__doc__)
+    parser.add_argument("name", help="name of the figure, or `list`")
+    parser.add_argument("--scale", choices=("laptop", "paper"), default="laptop")
+    parser.add_argument("--plot-only", action="store_true", help="draw what is there, run nothing")
+    parser.add_argument("--seeds", type=int, nargs="+", help="run these seeds only")
+    parsed = parser.parse_args(arguments)
+    from softcount.experiments.figures import registry
+
+    if parsed.name == "list":
+        print(registry.listing())
+    elif parsed.scale == "paper":
+        print(registry.paper_scale(parsed.name))
+    else:
+        registry.make(parsed.name, seeds=parsed.seeds, plot_only=parsed.plot_only)
+    return 0
+
+
 def show_list(arguments: list[str]) -> int:
     """softcount list: everything that can be named on the command line."""
     argparse.ArgumentParser("softcount list", description=show_list.__doc__).parse_args(arguments)
@@ -147,6 +161,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "resume": resume,
     "evaluate": evaluate,
     "inspect": inspect,
+    "figure": figure,
     "list": show_list,
 }
 

@@ -1,0 +1,227 @@
+"""Training runs behind the figures that need an agent: one process at a time, resumable, shared.
+
+All train in 11×11 Random Disco Mazes with the `laptop` preset for 300,000 steps; seed s walks layout
+10 + s, none of which the preset was chosen on. Every 20,000 steps the run is asked, for every place
+of the maze: how often was it visited, what would a visit be paid now (mean over four drawings of the
+walls), how many atoms of the memory stand for it, and what do they count.
+
+Each bonus has the normalisation of its own paper; RECODE's constants are the preset's, chosen on other
+layouts, nobody else's were tuned. Episodic bonuses are not relabelled: they depend on the episode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softcount import store
+from softcount.bonuses.place_count import PlaceCount
+from softcount.bonuses.recode import Recode
+from softcount.bonuses.surprise import Surprise
+from softcount.config import RunConfig, from_json, to_json
+from softcount.envs.disco_maze import MOVES
+from softcount.experiments.figures.jobs import RESULTS, Job
+from softcount.launch import checkpoint
+from softcount.launch.allocator import ALLOCATOR
+from softcount.launch.build import make_env
+from softcount.launch.local import LocalLoop
+from softcount.launch.run import CHECKPOINTS, Run
+from softcount.memory.inspect import nearest_atoms
+from softcount.presets import LAPTOP
+from softcount.taxonomy import parse
+from softcount.types import Array
+
+FOLDER = RESULTS / "runs"
+RUNS = Path("runs/figures")
+STEPS = 300_000
+FIRST_LAYOUT = 10
+DRAWINGS = 4
+SNAPSHOTS, SUMMARY = "places.jsonl", "summary.json"
+
+
+def maze_config(agent: str, seed: int, **fields: Any) -> RunConfig:
+    """Returns the configuration of an agent in the maze of a seed; `fields` replace its own."""
+    recipe = parse(agent)
+    is_episodic = recipe.bonus in ("episodic", "ngu")
+    config = replace(
+        LAPTOP,
+        agent=agent,
+        env_options={"size": 11, "layout": FIRST_LAYOUT + seed, "observation": "palette"},
+        seed=seed,
+        steps=STEPS,
+        normaliser=LAPTOP.normaliser if recipe.bonus == "recode" else None,
+        relabel=LAPTOP.relabel and not is_episodic,
+        evaluate_every=0,
+        report_every=20_000,
+    )
+    return replace(config, **fields)
+
+
+def job(name: str, config: RunConfig) -> Job:
+    """Returns the job that trains a configuration; `name` says what is special about it."""
+    key = f"{name}__seed{config.seed}"
+    settings = {"name": name, "agent": config.agent, "steps": config.steps}
+    return Job(key=key, seed=config.seed, settings=settings, measure=lambda: train(key, config))
+
+
+def train(key: str, config: RunConfig, runs: Path = RUNS) -> dict[str, Any]:
+    """Trains in a process of its own, from where it was left; returns the summary."""
+    folder = runs / key
+    runs.mkdir(parents=True, exist_ok=True)
+    wanted = runs / f"{key}.json"
+    if wanted.exists() and wanted.read_text() != to_json(config):
+        shutil.rmtree(folder, ignore_errors=True)  # left by another version of the configuration
+    store.write_atomically(wanted, to_json(config).encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "softcount.experiments.figures.agent_runs", str(folder)],
+        env={**os.environ, **ALLOCATOR, "OMP_NUM_THREADS": "1"},
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"the training run {folder} failed with code {done.returncode}")
+    summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text())
+    shutil.rmtree(folder / CHECKPOINTS)  # only the summary is needed from here on
+    return summary
+
+
+def train_here(folder: Path, config: RunConfig, say: Callable[[str], None]) -> dict[str, Any]:
+    """Trains in this process, with snapshots; returns and writes the summary."""
+    if (folder / CHECKPOINTS / checkpoint.MANIFEST).exists():
+        run = Run.resume(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+        run = Run.create(folder, config)
+    snapshots = _snapshots_until(folder, run.loop.num_steps)
+    earlier = snapshots[-1] if snapshots else {"cpu_seconds": 0.0, "seconds": 0.0}
+    started, views = time.monotonic(), views_of_places(config)
+    started_cpu = time.process_time()
+    for step, metrics in run.train():
+        snapshot = {
+            "step": step,
+            **take_snapshot(run.loop, views),
+            "episodic_length": metrics.get("charts/episodic_length"),
+            "success_rate": metrics.get("charts/success_rate"),
+            "cpu_seconds": round(earlier["cpu_seconds"] + time.process_time() - started_cpu, 1),
+            "seconds": round(earlier["seconds"] + time.monotonic() - started, 1),
+        }
+        snapshots.append(snapshot)
+        with open(folder / SNAPSHOTS, "a") as file:
+            file.write(json.dumps(snapshot) + "\n")
+        places = sum(visits > 0 for visits in snapshot["visits"])
+        say(f"  {step:>8,} of {config.steps:,} steps, {places} of {len(views[0])} places")
+    summary = _summarise(run.loop, config, snapshots)
+    run.close()
+    store.write_atomically(folder / SUMMARY, json.dumps(summary, allow_nan=False).encode())
+    return summary
+
+
+def views_of_places(config: RunConfig) -> list[Array]:
+    """Returns `DRAWINGS` observations of every place, walls drawn anew each time: arrays `[places, ...]`.
+
+    Each copy is set beside its place and steps into it; the one at the start begins an episode.
+    """
+    probe: Any = make_env(config, 1, 0)
+    num_places = int(probe.num_places)
+    env: Any = make_env(config, num_places, seed=1234 + config.seed)
+    env.reset()
+    size = env.config.size
+    cells = np.array([row * size + column for row, column in map(env.cell_of, range(num_places))])
+    beside, actions = _neighbours(env, cells)
+    state = env.get_state()
+    maze_state = state.get("env", state)
+    maze_state["cell"], maze_state["elapsed"] = beside, np.ones(num_places, np.int64)
+    maze_state["is_over"] = env.distances.ravel()[cells] == 0
+    views = []
+    for _ in range(DRAWINGS):
+        env.set_state(state)
+        step = env.step(actions)
+        assert (step.place == np.arange(num_places)).all()
+        views.append(step.observation)
+        now = env.get_state()
+        state["rng"], maze_state["rng"] = now["rng"], now.get("env", now)["rng"]
+    env.close()
+    probe.close()
+    return views
+
+
+def _neighbours(env: Any, cells: Array) -> tuple[Array, Array]:
+    """Returns for each cell one that lies a step nearer to the start, and the action that leads back."""
+    size, distances = env.config.size, env.distances.ravel()
+    beside, actions = cells.copy(), np.zeros(len(cells), np.int64)
+    for i, cell in enumerate(cells):
+        for action, (down, right) in enumerate(MOVES):
+            other = cell - down * size - right
+            if distances[other] == distances[cell] - 1 and distances[cell] > 0:
+                beside[i], actions[i] = other, action
+    return beside, actions
+
+
+def take_snapshot(loop: LocalLoop, views: Sequence[Array]) -> dict[str, Any]:
+    """Asks a run about every place: visits, what it would be paid, its atoms and their counts."""
+    num_places = len(views[0])
+    bonus = loop.roles.memory.bonus
+    assert loop.coverage is not None
+    snapshot: dict[str, Any] = {"visits": loop.coverage.visits[:num_places].tolist()}
+    if bonus is None or not isinstance(bonus, Recode | Surprise | PlaceCount):
+        return snapshot
+    if isinstance(bonus, PlaceCount):
+        return snapshot | {"scores": bonus.score_places(np.arange(num_places)).tolist()}
+    features = [loop.roles.inference.embed(view) for view in views]
+    if bonus.made_where == "acting":
+        snapshot["scores"] = np.mean([bonus.score(f) for f in features], axis=0, dtype=np.float64).tolist()
+    if isinstance(bonus, Recode) and len(bonus.memory) > 0:
+        embeddings = [f.embedding for f in features if f.embedding is not None]
+        places, _ = nearest_atoms(np.concatenate(embeddings), bonus.memory.atoms)
+        of_atom = places % num_places
+        counts = np.bincount(of_atom, weights=bonus.memory.counts, minlength=num_places)
+        snapshot["atoms"] = np.bincount(of_atom, minlength=num_places).tolist()
+        snapshot["counts"] = counts.round(4).tolist()
+    return snapshot
+
+
+def _summarise(loop: LocalLoop, config: RunConfig, snapshots: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    maze: Any = loop.roles.actor.env
+    coverage, bonus = loop.coverage, loop.roles.memory.bonus
+    assert coverage is not None
+    num_places = int(maze.num_places)
+    cells = [maze.cell_of(place) for place in range(num_places)]
+    goal = cells.index(tuple(maze.goal))
+    return {
+        "config": asdict(config),
+        "num_places": num_places,
+        "cells": [list(map(int, cell)) for cell in cells],
+        "map_shape": list(maze.map_shape),
+        "distances": [int(maze.distances[cell]) for cell in cells],
+        "first_seen": coverage.first_seen[:num_places].tolist(),
+        "first_goal": int(coverage.first_seen[goal]) or None,
+        "ages": bonus.memory.ages.tolist() if isinstance(bonus, Recode) else None,
+        "snapshots": list(snapshots),
+        "cpu_seconds": snapshots[-1]["cpu_seconds"],
+        "seconds": snapshots[-1]["seconds"],
+    }
+
+
+def _snapshots_until(folder: Path, step: int) -> list[dict[str, Any]]:
+    """Reads the snapshots that the checkpoint knows of, and forgets later ones."""
+    path = folder / SNAPSHOTS
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+    if path.exists():
+        path.write_text("".join(kept))
+    return [json.loads(line) for line in kept]
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    train_here(
+        where, from_json((where.parent / f"{where.name}.json").read_text()), lambda x: print(x, flush=True)
+    )

@@ -1,0 +1,92 @@
+"""All figures by name; `softcount figure` runs and draws them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from softcount.experiments.figures import (
+    bonuses,
+    discount,
+    jobs,
+    knobs,
+    noise,
+    removal_rules,
+    representations,
+)
+from softcount.experiments.figures.figure import Command, Figure
+
+FIGURES: dict[str, Figure | Command] = {
+    figure.name: figure
+    for figure in (
+        bonuses.FIGURE,
+        noise.FIGURE,
+        removal_rules.FIGURE,
+        discount.FIGURE,
+        bonuses.RND_ON_AP,
+        representations.FIGURE,
+        knobs.FIGURE,
+    )
+}
+
+
+def listing() -> str:
+    """Returns a paragraph per figure: the paper's, the claim, the cost at both scales, whether it was run."""
+    lines = []
+    for figure in FIGURES.values():
+        lines += [
+            f"{figure.name}   [{state_of(figure)}]   {figure.paper}",
+            f"    {figure.claim}",
+            f"    laptop: {figure.laptop_cost}",
+            f"    paper:  {figure.paper_cost}",
+        ]
+    return "\n".join(lines)
+
+
+def state_of(figure: Figure | Command) -> str:
+    """Says whether a figure was run."""
+    if isinstance(figure, Command):
+        there = sum(path.exists() for path in figure.results)
+        return "run" if there == len(figure.results) else f"{there} of {len(figure.results)} results"
+    todo = figure.jobs()
+    there = sum(jobs.path_of(figure.folder, job.key).exists() for job in todo)
+    return {0: "not run", len(todo): "run"}.get(there, f"{there} of {len(todo)} runs")
+
+
+def make(
+    name: str,
+    *,
+    seeds: Sequence[int] | None = None,
+    plot_only: bool = False,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Runs what is missing of a figure (of these seeds, if given), draws it and says what is to be seen."""
+    figure = find(name)
+    if isinstance(figure, Command):
+        _run_command(figure, plot_only)
+        return
+    todo = figure.jobs()
+    if not plot_only:
+        jobs.run([job for job in todo if seeds is None or job.seed in seeds], figure.folder, say)
+    rows = jobs.read(todo, figure.folder)
+    if not rows:
+        raise ValueError(f"{name} has no results yet; run `softcount figure {name}` first")
+    for path in jobs.save_picture(figure.plot(rows), name, jobs.IMAGES):
+        say(f"drew {path}")
+    for line in figure.describe(rows):
+        say(f"  {line}")
+
+
+def find(name: str) -> Figure | Command:
+    if name not in FIGURES:
+        raise ValueError(f"no figure is called {name!r}; expected one of {', '.join(FIGURES)}")
+    return FIGURES[name]
+
+
+def _run_command(figure: Command, plot_only: bool) -> None:
+    if plot_only and figure.plot_command is None:
+        raise ValueError(f"{figure.name} draws only while it runs; leave --plot-only out")
+    commands = (figure.plot_command,) if plot_only and figure.plot_command else figure.commands
+    for command in commands:
+        subprocess.run([sys.executable, "-m", *command], check=True)
