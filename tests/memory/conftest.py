@@ -2,7 +2,11 @@
 
 import importlib.util
 
+import numpy as np
 import pytest
+from oracles.memories import CONFIG
+
+from softcount import RecodeMemory
 
 ENGINES = ["numpy"]
 if importlib.util.find_spec("softcount.memory.engine") and importlib.util.find_spec(
@@ -14,3 +18,11 @@ if importlib.util.find_spec("softcount.memory.engine") and importlib.util.find_s
 @pytest.fixture(params=ENGINES, scope="session")
 def engine(request):
     return request.param
+
+
+@pytest.fixture
+def memory(engine):
+    """A full memory that has replaced some atoms."""
+    memory = RecodeMemory(CONFIG, seed=1, engine=engine)
+    memory.observe(np.random.default_rng(0).standard_normal((150, 3)))
+    return memory
