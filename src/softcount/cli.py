@@ -24,6 +24,7 @@ USAGE = """usage: softcount COMMAND ...
   softcount evaluate RUN [--gif FILE]    play episodes with what the run has learned
   softcount inspect RUN                  look into its memory: ages, counts, coverage, pictures
   softcount figure list | NAME           run and draw the paper's figures, or see which there are
+  softcount report RUN...                one HTML file that shows a run, or compares several
   softcount list                         agents, bonuses, representations, environments, presets
 
 `softcount COMMAND --help` explains each; `softcount train --help` lists every field.
@@ -138,6 +139,21 @@ def figure(arguments: list[str]) -> int:
     return 0
 
 
+def report(arguments: list[str]) -> int:
+    """softcount report RUN...: writes one HTML file that shows a run, or compares several."""
+    parser = argparse.ArgumentParser("softcount report", description=report.__doc__)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs")
+    parser.add_argument(
+        "--out", type=Path, help="file to write (default: RUN/report.html; report.html here for several runs)"
+    )
+    parser.add_argument("--episodes", type=int, default=10, help="how many to play for the clip; 0 for none")
+    parsed = parser.parse_args(arguments)
+    from softcount.report import write_report
+
+    print(write_report(parsed.runs, parsed.out, episodes=parsed.episodes))
+    return 0
+
+
 def show_list(arguments: list[str]) -> int:
     """softcount list: everything that can be named on the command line."""
     argparse.ArgumentParser("softcount list", description=show_list.__doc__).parse_args(arguments)
@@ -161,6 +177,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "resume": resume,
     "evaluate": evaluate,
     "inspect": inspect,
+    "report": report,
     "figure": figure,
     "list": show_list,
 }

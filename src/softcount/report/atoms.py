@@ -1,0 +1,56 @@
+"""RECODE's memory on the page: its atoms in two dimensions, their counts and their ages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softcount.bonuses.recode import Recode
+from softcount.launch.local import LocalLoop
+from softcount.memory import RecodeMemory, inspect
+from softcount.types import Array
+
+MAX_ATOMS = 2500
+NUM_BINS = 30
+
+
+def describe_memory(loop: LocalLoop) -> dict[str, Any]:
+    """Returns map, histograms and numbers of the run's memory, or why there is none."""
+    bonus = loop.roles.memory.bonus
+    if not isinstance(bonus, Recode):
+        what = "has no bonus" if bonus is None else f"has the bonus {type(bonus).__name__}"
+        return {"missing": f"This agent {what}, which keeps no long-term memory of atoms."}
+    if len(bonus.memory) == 0:
+        return {"missing": "The memory is still empty."}
+    return describe_atoms(bonus.memory)
+
+
+def describe_atoms(memory: RecodeMemory, limit: int = MAX_ATOMS) -> dict[str, Any]:
+    """Projects atoms on their two main axes; of many, an even choice over all ages is drawn."""
+    atoms, log_counts, ages = memory.atoms, memory.log_counts, memory.ages
+    flat = inspect.project_2d(atoms)
+    oldest_first = np.argsort(-ages, kind="stable")
+    shown = oldest_first[np.linspace(0, len(atoms) - 1, min(limit, len(atoms))).round().astype(int)]
+    spread = float(np.var(atoms.astype(np.float64), axis=0).sum())
+    numbers, edges = inspect.count_histogram(memory, NUM_BINS)
+    return {
+        "summary": inspect.summary(memory),
+        "size": memory.config.size,
+        "x": _short(flat[shown, 0]),
+        "y": _short(flat[shown, 1]),
+        "log10_counts": _short(log_counts[shown] / np.log(10.0)),
+        "ages": ages[shown].tolist(),
+        "variance_shown": float(np.var(flat, axis=0).sum()) / spread if spread > 0 else 1.0,
+        "count_bins": {"numbers": numbers.tolist(), "edges": _short(edges)},
+        "age_bins": _histogram(ages),
+    }
+
+
+def _histogram(ages: Array) -> dict[str, Any]:
+    numbers, edges = np.histogram(ages, bins=NUM_BINS, range=(0, max(1, int(ages.max()))))
+    return {"numbers": numbers.tolist(), "edges": _short(edges)}
+
+
+def _short(values: Array) -> list[float]:
+    return [float(f"{value:.5g}") for value in values.tolist()]

@@ -1,0 +1,136 @@
+"""From reports to curves: which numbers are drawn, under which titles, at which points.
+
+A series keeps the rows that have its number. Long ones are thinned: of every stretch of
+reports the lowest and the highest stay, so that no spike is lost, and so do both ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from softcount.records import TIMING_PREFIX
+
+MAX_POINTS = 600
+ELAPSED = "time/elapsed"
+
+GROUPS: dict[str, list[tuple[str, str, str]]] = {
+    "Exploration": [
+        ("coverage/places", "Places visited", "count"),
+        ("intrinsic/reward_mean", "Bonus per step", "number"),
+    ],
+    "Episodes": [
+        ("charts/episodic_return", "Extrinsic return", "number"),
+        ("charts/intrinsic_return", "Intrinsic return", "number"),
+        ("charts/success_rate", "Episodes with reward", "share"),
+        ("charts/episodic_length", "Episode length", "number"),
+    ],
+    "Evaluation": [
+        ("eval/success_rate", "Episodes with reward", "share"),
+        ("eval/return", "Extrinsic return", "number"),
+        ("eval/length", "Episode length", "number"),
+    ],
+    "Memory": [
+        ("memory/occupied", "Fill", "share"),
+        ("memory/insertions", "Inserted, of the last batch", "share"),
+        ("memory/d_ema", "Bandwidth d_ema", "number"),
+        ("memory/age_p50", "Median age of atoms, in embeddings", "count"),
+    ],
+    "Losses": [
+        ("losses/loss", "Agent", "number"),
+        ("losses/value_loss", "Values", "number"),
+        ("losses/policy_loss", "Policy", "number"),
+        ("losses/td_error", "TD error", "number"),
+        ("representation/loss", "Representation", "number"),
+        ("representation/accuracy", "Representation, accuracy", "share"),
+    ],
+    "Speed": [
+        ("charts/SPS", "Actor steps per second", "count"),
+        ("charts/updates", "Updates of the learner", "count"),
+    ],
+}
+"""Metric, title and kind of number of each chart, group by group; the rest goes under "Everything else"."""
+
+FINAL: list[tuple[str, str, str]] = [
+    ("coverage/places", "Places", "count"),
+    ("coverage/fraction", "Coverage", "share"),
+    ("eval/success_rate", "Evaluation success", "share"),
+    ("eval/return", "Evaluation return", "number"),
+    ("charts/episodic_return", "Extrinsic return", "number"),
+    ("charts/intrinsic_return", "Intrinsic return", "number"),
+    ("charts/updates", "Updates", "count"),
+]
+"""What is compared between runs: the last report that has the number."""
+
+ROLES = {
+    "inference": "Inference",
+    "memory": "Memory",
+    "actor": "Actor and world",
+    "replay": "Replay",
+    "relabel": "Relabelling",
+    "learner_wait": "Waiting for the learner",
+}
+"""The shares of time that a run reports, as `time/<role>`, in the order of the loop."""
+
+
+def curves(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the steps and hours of all reports, and each series as indices into them and values.
+
+    >>> curves([{"step": 5, "a": 1.0, "time/elapsed": 36.0}, {"step": 9}])["series"]
+    {'a': {'at': [0], 'y': [1.0]}}
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    series = {}
+    for name in names:
+        if name != "step" and not name.startswith(TIMING_PREFIX):
+            at = thin([(i, row[name]) for i, row in enumerate(rows) if name in row])
+            series[name] = {"at": [i for i, _ in at], "y": [_short(y) for _, y in at]}
+    return {"steps": [row["step"] for row in rows], "hours": _hours(rows), "series": series}
+
+
+def thin(points: list[tuple[int, float | None]], limit: int = MAX_POINTS) -> list[tuple[int, float | None]]:
+    """Keeps at most about `limit` points: both ends, the extremes of equal stretches, and gaps."""
+    if len(points) <= limit:
+        return points
+    width = -(-len(points) // (limit // 2))
+    kept = {0, len(points) - 1}
+    for start in range(0, len(points), width):
+        part = [(y, i) for i, (_, y) in enumerate(points[start : start + width], start) if y is not None]
+        kept |= {min(part)[1], max(part)[1]} if part else {start}
+    return [points[i] for i in sorted(kept)]
+
+
+def final_numbers(rows: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Returns the last known value of each number worth comparing; None where there is none."""
+    finals: dict[str, float | None] = {"step": rows[-1]["step"] if rows else None}
+    finals["hours"] = _hours(rows)[-1] if rows else None
+    speeds = sorted(row["charts/SPS"] for row in rows if row.get("charts/SPS") is not None)
+    finals["speed"] = speeds[len(speeds) // 2] if speeds else None
+    for name, _, _ in FINAL:
+        known = [row[name] for row in rows if row.get(name) is not None]
+        finals[name] = known[-1] if known else None
+    return finals
+
+
+def shares_of_time(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Returns which part of the acting thread's time each role took, by the last report."""
+    last = rows[-1] if rows else {}
+    shares = {role: last.get(f"{TIMING_PREFIX}{role}") for role in ROLES}
+    return {role: float(share) for role, share in shares.items() if share is not None}
+
+
+def _hours(rows: list[dict[str, Any]]) -> list[float]:
+    """Adds up the clocks of all processes that trained the run: each starts at 0."""
+    hours, before, last = [], 0.0, 0.0
+    for row in rows:
+        now = row.get(ELAPSED)
+        now = last if now is None else now
+        if now < last:
+            before += last
+        last = now
+        hours.append(round((before + now) / 3600, 6))
+    return hours
+
+
+def _short(value: float | None) -> float | None:
+    """Seven digits are more than a chart can show."""
+    return value if value is None or isinstance(value, int) else float(f"{value:.7g}")

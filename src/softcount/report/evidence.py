@@ -1,0 +1,142 @@
+"""What a run's folder can testify to: configuration, reports, the last checkpoint.
+
+Only the configuration is required. A report is worth most when something went wrong, so
+whatever else is missing or damaged becomes a sentence on the page, not an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from softcount.config import RunConfig, flatten
+from softcount.launch import checkpoint
+from softcount.launch.local import LocalLoop
+from softcount.launch.look import open_run
+from softcount.launch.run import CONFIG, METRICS, read_config
+from softcount.records import read_metrics
+
+ATTEMPTS = 3
+"""A run that is still training may replace its checkpoint while it is being read."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A run as found on disk."""
+
+    name: str
+    fields: dict[str, Any]
+    """The configuration, `replay.capacity` and so on."""
+    config: RunConfig | None
+    """The same as a record; None if it was written by another version."""
+    rows: list[dict[str, Any]]
+    """The reports, oldest first."""
+    loop: LocalLoop | None
+    """The last checkpoint, restored; None if there is none that can be used."""
+    no_loop: str
+    """Why not."""
+    notes: list[str]
+    """What a reader should know before trusting the page."""
+
+
+def read_runs(folders: Sequence[Path]) -> Iterator[Evidence]:
+    """Reads runs one after the other; a folder that is none is an error before the first is read."""
+    contents = [(folder, _read_fields(folder)) for folder in folders]
+    names = name_folders([folder.resolve() for folder in folders])
+    for (folder, fields), name in zip(contents, names, strict=True):
+        yield _read_run(folder, name, fields)
+
+
+def name_folders(folders: Sequence[Path]) -> list[str]:
+    """Names folders by as much of their end as tells them apart.
+
+    >>> name_folders([Path("/runs/maze/seed0"), Path("/runs/plain/seed0")])
+    ['maze/seed0', 'plain/seed0']
+    """
+    for i, folder in enumerate(folders):
+        if folder in folders[:i]:
+            raise ValueError(f"{folder} was given twice; expected different runs")
+    depth = 1
+    while True:
+        names = ["/".join(folder.parts[-depth:]) for folder in folders]
+        if len(set(names)) == len(names):
+            return names
+        depth += 1
+
+
+def _read_fields(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{folder} is not a run: its {CONFIG} is not JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{folder} is not a run: its {CONFIG} holds no fields")
+    return flatten(content)
+
+
+def _read_run(folder: Path, name: str, fields: dict[str, Any]) -> Evidence:
+    notes: list[str] = []
+    rows = _read_rows(folder / METRICS, notes)
+    config, loop, reason = None, None, ""
+    try:
+        config = read_config(folder)
+    except ValueError as error:
+        reason = f"The configuration does not fit this version of softcount: {error}."
+    if config is not None:
+        loop, reason = _restore(folder)
+    notes += _describe_progress(rows, loop, fields.get("steps"))
+    if reason:
+        notes.append(reason)
+    return Evidence(name, fields, config, rows, loop, reason, notes)
+
+
+def _read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    try:
+        for row in read_metrics(path):
+            if not isinstance(row.get("step"), int):
+                raise ValueError("a report without a step")
+            rows.append(row)
+    except FileNotFoundError:
+        notes.append(f"There are no reports: {path.name} is missing.")
+    except (ValueError, AttributeError) as error:
+        notes.append(f"{path.name} is damaged after {len(rows):,} reports ({error}); the rest is not shown.")
+    else:
+        if not rows:
+            notes.append("There are no reports yet.")
+    return rows
+
+
+def _restore(folder: Path) -> tuple[LocalLoop | None, str]:
+    """Opens the last checkpoint, or says why that cannot be done here."""
+    reason = ""
+    for _ in range(ATTEMPTS):
+        try:
+            return open_run(folder), ""
+        except checkpoint.CheckpointError as error:
+            reason = f"No checkpoint could be read: {str(error).replace(str(folder), folder.name)}."
+        except (ImportError, OSError, RuntimeError, ValueError) as error:
+            return None, f"The world of this run cannot be built here: {error}."
+    return None, reason
+
+
+def _describe_progress(rows: list[dict[str, Any]], loop: LocalLoop | None, planned: Any) -> list[str]:
+    notes = []
+    last = rows[-1]["step"] if rows else 0
+    if isinstance(planned, int) and last < planned:
+        notes.append(
+            f"Unfinished: the last report is of step {last:,} of {planned:,} ({last / planned:.0%}). "
+            "It was interrupted, or is still training."
+        )
+    if loop is not None and loop.num_steps != last:
+        notes.append(
+            f"World, memory and clip show the checkpoint of step {loop.num_steps:,}; "
+            f"the curves go to step {last:,}."
+        )
+    return notes

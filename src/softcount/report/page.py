@@ -1,0 +1,118 @@
+"""Puts evidence into the page: one JSON document inside one HTML file.
+
+Nothing that a run wrote ever becomes markup: names and values travel as JSON with every
+character that could end a script escaped, and the page's script only sets text.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from softcount import store
+from softcount.report.atoms import describe_memory
+from softcount.report.clip import describe_clip
+from softcount.report.curves import FINAL, GROUPS, ROLES, curves, final_numbers, shares_of_time
+from softcount.report.evidence import Evidence, read_runs
+from softcount.report.world import describe_world
+
+REPORT = "report.html"
+SCRIPTS = ("elements.js", "chart.js", "curves.js", "world.js", "memory.js", "clip.js", "tables.js", "page.js")
+
+
+def write_report(folders: Sequence[Path], out: Path | None = None, *, episodes: int = 10) -> Path:
+    """Writes the report of one run or several; returns where it is.
+
+    By default one run's goes into its folder and that of several into the current one. `episodes`
+    are played with what each run has learned, for the clip; 0 plays none.
+    """
+    out = out or (folders[0] / REPORT if len(folders) == 1 else Path(REPORT))
+    if out.is_dir():
+        raise IsADirectoryError(f"{out} is a folder; expected the name of a file to write")
+    data = describe_runs(read_runs(folders), episodes)
+    store.write_atomically(out, render(data).encode())
+    return out
+
+
+def describe_runs(runs: Iterable[Evidence], episodes: int) -> dict[str, Any]:
+    """Returns everything the page shows; runs are read one at a time, their replays are large."""
+    return {
+        "version": version("softcount"),
+        "groups": GROUPS,
+        "final": FINAL,
+        "roles": ROLES,
+        "runs": [_describe_run(run, episodes) for run in runs],
+    }
+
+
+def render(data: dict[str, Any]) -> str:
+    """Returns the page; what is put in is never searched for places to put things in."""
+    runs = data["runs"]
+    title = runs[0]["name"] if len(runs) == 1 else f"{len(runs)} runs"
+    parts = {
+        "title": html.escape(f"{title} · softcount"),
+        "style": _asset("page.css"),
+        "data": as_script_data(data),
+        "script": "\n".join(_asset(name) for name in SCRIPTS),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+
+
+def as_script_data(data: Any) -> str:
+    """Returns JSON that is safe between script tags.
+
+    >>> as_script_data("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    text = json.dumps(_finite(data), separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _describe_run(run: Evidence, episodes: int) -> dict[str, Any]:
+    parts: dict[str, Any] = {part: {"missing": run.no_loop} for part in ("world", "memory", "clip")}
+    if run.loop is not None and run.config is not None:
+        parts = {
+            "world": describe_world(run.loop),
+            "memory": describe_memory(run.loop),
+            "clip": describe_clip(run.config, run.loop, episodes),
+        }
+        run.loop.roles.actor.env.close()
+    return {
+        "name": run.name,
+        "notes": run.notes,
+        "config": {name: _plain(value) for name, value in run.fields.items()},
+        "planned": run.fields.get("steps"),
+        "num_reports": len(run.rows),
+        "checkpoint": None if run.loop is None else run.loop.num_steps,
+        "final": final_numbers(run.rows),
+        "curves": curves(run.rows),
+        "time": shares_of_time(run.rows),
+        **parts,
+    }
+
+
+def _finite(tree: Any) -> Any:
+    """Replaces what JSON cannot say by null: a run that diverged needs its report most."""
+    if isinstance(tree, dict):
+        return {key: _finite(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_finite(value) for value in tree]
+    return None if isinstance(tree, float) and not math.isfinite(tree) else tree
+
+
+def _plain(value: Any) -> str:
+    """Returns a value of the configuration as people write it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _asset(name: str) -> str:
+    return (files("softcount.report") / "assets" / name).read_text(encoding="utf-8")
