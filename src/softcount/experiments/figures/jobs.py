@@ -85,7 +85,7 @@ def save_picture(figure: Any, name: str, images: Path) -> list[Path]:
 
     images.mkdir(parents=True, exist_ok=True)
     paths = [images / f"{name}.{suffix}" for suffix in ("png", "svg")]
-    with matplotlib.rc_context({"svg.hashsalt": name}):
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         figure.savefig(paths[0], dpi=110)
         figure.savefig(paths[1], metadata={"Date": None})
     return paths

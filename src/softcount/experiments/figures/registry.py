@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from softcount.experiments.figures import (
     bonuses,
     discount,
+    discount_toy,
     jobs,
     knobs,
     noise,
     removal_rules,
+    removal_toy,
     representations,
 )
 from softcount.experiments.figures.figure import Command, Figure
@@ -20,6 +22,8 @@ from softcount.experiments.figures.figure import Command, Figure
 FIGURES: dict[str, Figure | Command] = {
     figure.name: figure
     for figure in (
+        removal_toy.FIGURE,
+        discount_toy.FIGURE,
         bonuses.FIGURE,
         noise.FIGURE,
         removal_rules.FIGURE,
