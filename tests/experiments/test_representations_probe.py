@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softcount.envs.disco_maze import AGENT, DiscoMaze, DiscoMazeConfig
-from softcount.experiments.maze_walks import Walks, screens, static, walk
+from softcount.experiments.maze_walks import Walks, screens, static, steer, walk
 from softcount.experiments.representations_probe import floors, linear_probe, nearest, spread
 
 
@@ -63,6 +63,21 @@ def test_screens_show_the_room_of_the_agent_and_static_spares_it():
     assert np.array_equal(static(rooms, 0.0, seed=0).observation, rooms.observation)
 
 
+def test_turns_lead_where_the_directions_led():
+    _, walks = record()
+    driven = steer(walks)
+    left, right, up, down = 0, 1, 2, 3  # actions of the maze
+    clockwise = [up, right, down, left]
+    heading = walks.action[0]
+    for t, turns in enumerate(driven.action):
+        heading = np.array(
+            [clockwise[(clockwise.index(h) + a) % 4] for h, a in zip(heading, turns, strict=True)]
+        )
+        assert np.array_equal(heading, walks.action[t + 1])
+    assert np.array_equal(driven.place, walks.place[1:])
+    assert np.array_equal(driven.observation, walks.observation[1:])
+
+
 def test_probes_read_what_is_there_and_nothing_else():
     rng = np.random.default_rng(0)
     labels = rng.integers(3, size=400)
@@ -95,5 +110,7 @@ def test_floors_of_action_prediction_by_hand():
     found = floors(walks)
     assert found["pair"] == pytest.approx(2 / 3 * np.log(2), abs=0.01)
     assert found["pair_and_previous_action"] == pytest.approx(1 / 3 * np.log(2), abs=0.01)
+    # the place before a push: another for the first of a pair, this one for the second; both are coins
+    assert found["pair_and_previous_place"] == pytest.approx(2 / 3 * np.log(2), abs=0.01)
     # after a push: once repeated, once a move; after a move: either push
     assert found["previous_action"] == pytest.approx(np.log(2), abs=0.01)

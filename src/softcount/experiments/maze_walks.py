@@ -8,6 +8,8 @@ moves, sometimes among all four. Recordings are palette indices; three ways to s
     screens    the maze is cut into rooms; the agent sees only the one it is in, with static
                on the picture: the agent's pixel is always there, every other may be wrong
 
+Actions are compass directions or, after `steer`, turns relative to the last one.
+
 Some places can be hidden: their rows are cut out of every sequence, so that a
 representation never learns from them.
 """
@@ -99,6 +101,16 @@ def screens(walks: Walks, env: DiscoMaze, side: int) -> Walks:
     return replace(walks, observation=image[t[..., None, None], b[..., None, None], rows, columns])
 
 
+def steer(walks: Walks) -> Walks:
+    """The same walks driven like a car: 0 straight on, 1 right, 2 back, 3 left of the last direction tried.
+
+    The first row, which has none, is left out. No picture shows the direction.
+    """
+    quarters = _QUARTERS[walks.action]
+    turns = (quarters[1:] - quarters[:-1]) % 4
+    return Walks(*((turns if n == "action" else getattr(walks, n)[1:]) for n in walks.__dataclass_fields__))
+
+
 def static(walks: Walks, share: float, seed: int) -> Walks:
     """Replaces this share of the pixels, the agent's excepted, by floor or a wall colour at random."""
     rng = np.random.default_rng(seed)
@@ -114,3 +126,9 @@ def _open_moves(maze: DiscoMaze) -> Array:
     is_free = np.pad(maze.maze.places.reshape(size, size) >= 0, 1)
     moves = [is_free[1 + down : 1 + down + size, 1 + right : 1 + right + size] for down, right in MOVES]
     return np.stack(moves, -1).reshape(size * size, 4).astype(float)
+
+
+_QUARTERS = np.array(
+    [[(-1, 0), (0, 1), (1, 0), (0, -1)].index((down, right)) for down, right in MOVES.tolist()]
+)
+"""Quarter turns clockwise from north, for each action of the maze."""

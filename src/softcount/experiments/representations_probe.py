@@ -1,6 +1,6 @@
 """Do representations keep where the agent is, and drop what it cannot influence? (§3.2, §4.1)
 
-    python -m softcount.experiments.representations_probe run whole     # or: window, screens, persistent
+    python -m softcount.experiments.representations_probe run steering     # any of SETTINGS
     python -m softcount.experiments.representations_probe plot
 
 A representation learns from random walks; then a probe reads the agent's true cell from
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from softcount.envs.disco_maze import NUM_WALL_COLOURS, PALETTE, DiscoMaze, DiscoMazeConfig
-from softcount.experiments.maze_walks import Walks, screens, static, walk
+from softcount.experiments.maze_walks import Walks, screens, static, steer, walk
 from softcount.representations import (
     CasmConfig,
     EmbeddingConfig,
@@ -69,6 +69,8 @@ class Setting:
     """How often an open move is repeated."""
     pushing: float = 0.0
     """How often any move is repeated, walls or not."""
+    steering: bool = False
+    """Actions are turns relative to the last direction, not compass directions."""
     length: int = 20
     """Steps of a trace."""
     batch: int = 16
@@ -85,6 +87,9 @@ SETTINGS = {
     ),
     "persistent": Setting(
         view="window", size=15, side=5, kinds=PREDICTORS, updates=1000, static=0.4, blind=1.0, pushing=0.8
+    ),
+    "steering": Setting(
+        view="window", size=15, side=5, kinds=PREDICTORS, updates=2000, static=0.2, inertia=0.6, steering=True
     ),
 }
 
@@ -132,6 +137,8 @@ def record(setting: Setting, seed: int) -> tuple[Walks, Walks, int]:
     )
     if setting.view == "screens":
         walks = screens(walks, env, setting.side)
+    if setting.steering:
+        walks = steer(walks)
     if setting.static > 0:
         walks = static(walks, setting.static, seed)
     assert env.num_places is not None
@@ -178,16 +185,21 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
 
 
 def floors(walks: Walks) -> dict[str, float]:
-    """The least loss of telling a_t with places known: from those of t and t+1, and from a_{t−1} as well.
+    """The least loss of telling a_t with places known: from those of t and t+1, and from what was before.
 
-    Entropies of the recording's frequencies; the third is that of a_{t−1} alone, without looking.
+    Entropies of the recording's frequencies; "previous_action" is that of a_{t−1} alone, without looking.
     """
     is_step = ~(walks.is_first[1:-1] | walks.is_last[1:-1])
-    before, place, after, action = (
-        x[is_step] for x in (walks.action[:-2], walks.place[1:-1], walks.place[2:], walks.action[1:-1])
-    )
-    pair = place * (int(walks.place.max()) + 1) + after
-    contexts = {"pair": pair, "pair_and_previous_action": pair * 4 + before, "previous_action": before}
+    previous, action = walks.action[:-2][is_step], walks.action[1:-1][is_step]
+    before, place, after = (x[is_step] for x in (walks.place[:-2], walks.place[1:-1], walks.place[2:]))
+    num = int(walks.place.max()) + 1
+    pair = place * num + after
+    contexts = {
+        "pair": pair,
+        "pair_and_previous_action": pair * 4 + previous,
+        "pair_and_previous_place": pair * num + before,
+        "previous_action": previous,
+    }
     return {name: _conditional_entropy(action, context) for name, context in contexts.items()}
 
 
