@@ -29,7 +29,7 @@ class Played:
     mixture: int
     evaluation: Evaluation
     rewards: list[float]  # r^e of arriving at each frame
-    intrinsics: list[float]  # r^i likewise
+    intrinsics: list[float]  # r^i likewise, as the run would be paid
     places: list[int]  # -1 where the world has none
 
 
@@ -56,7 +56,10 @@ def play(config: RunConfig, loop: LocalLoop, episodes: int, *, keep_frames: bool
         evaluation = evaluator(arm, score_and_note, seed=seed, keep_frames=keep_frames)
     finally:
         watched.close()
-    return Played(arm, evaluation, watched.rewards, intrinsics[: len(watched.rewards)], watched.places)
+    intrinsics = intrinsics[: len(watched.rewards)]
+    if watched.is_terminal and config.terminal_observations != "paid":
+        intrinsics[-1] = 0.0  # as in training
+    return Played(arm, evaluation, watched.rewards, intrinsics, watched.places)
 
 
 class _Watched:
@@ -68,6 +71,7 @@ class _Watched:
         self.get_state, self.set_state, self.close = env.get_state, env.set_state, env.close
         self.rewards: list[float] = []
         self.places: list[int] = []
+        self.is_terminal = False
         self._is_over = False
 
     def reset(self, seed: int | None = None) -> TimeStep:
@@ -81,6 +85,7 @@ class _Watched:
             self.rewards.append(float(timestep.reward[0]))
             self.places.append(-1 if timestep.place is None else int(timestep.place[0]))
             self._is_over = bool(timestep.is_last[0])
+            self.is_terminal = bool(timestep.is_terminal[0])
         return timestep
 
 

@@ -17,10 +17,10 @@ GROUPS: dict[str, list[tuple[str, str, str]]] = {
     "Exploration": [
         ("coverage/places", "Places visited", "count"),
         ("intrinsic/reward_mean", "Bonus per step", "number"),
+        ("charts/intrinsic_return", "Intrinsic return", "number"),
     ],
     "Episodes": [
         ("charts/episodic_return", "Extrinsic return", "number"),
-        ("charts/intrinsic_return", "Intrinsic return", "number"),
         ("charts/success_rate", "Episodes with reward", "share"),
         ("charts/episodic_length", "Episode length", "number"),
     ],
@@ -31,9 +31,11 @@ GROUPS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Memory": [
         ("memory/occupied", "Fill", "share"),
-        ("memory/insertions", "Inserted, of the last batch", "share"),
+        ("memory/insertions", "Inserted, last batch", "share"),
         ("memory/d_ema", "Bandwidth d_ema", "number"),
         ("memory/age_p50", "Median age of atoms, in embeddings", "count"),
+        ("intrinsic/soft_count", "Soft count N(e), last batch", "number"),
+        ("intrinsic/far_fraction", "Far from all atoms, last batch", "share"),
     ],
     "Losses": [
         ("losses/loss", "Agent", "number"),
@@ -46,6 +48,7 @@ GROUPS: dict[str, list[tuple[str, str, str]]] = {
     "Speed": [
         ("charts/SPS", "Actor steps per second", "count"),
         ("charts/updates", "Updates of the learner", "count"),
+        ("replay/ratio", "Replay ratio", "number"),
     ],
 }
 """Metric, title and kind of number of each chart, group by group; the rest goes under "Everything else"."""

@@ -16,7 +16,7 @@ from softcount.config import RunConfig, flatten
 from softcount.launch import checkpoint
 from softcount.launch.local import LocalLoop
 from softcount.launch.look import open_run
-from softcount.launch.run import CONFIG, METRICS, read_config
+from softcount.launch.run import CHECKPOINTS, CONFIG, METRICS, read_config
 from softcount.records import read_metrics
 
 ATTEMPTS = 3
@@ -115,12 +115,14 @@ def _read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
 
 def _restore(folder: Path) -> tuple[LocalLoop | None, str]:
     """Opens the last checkpoint, or says why that cannot be done here."""
+    if not (folder / CHECKPOINTS / checkpoint.MANIFEST).is_file():
+        return None, "There is no checkpoint."
     reason = ""
     for _ in range(ATTEMPTS):
         try:
             return open_run(folder), ""
         except checkpoint.CheckpointError as error:
-            reason = f"No checkpoint could be read: {str(error).replace(str(folder), folder.name)}."
+            reason = f"The checkpoint could not be read: {error}."
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             return None, f"The world of this run cannot be built here: {error}."
     return None, reason

@@ -1,6 +1,7 @@
 // A line chart of one metric with a curve per run. All charts share x axis, smoothing, hidden runs and cursor.
 const VIEW = { x: "steps", smoothing: 0, hidden: new Set() };
 const CHARTS = [];
+const HEIGHT = 176;
 const MARGIN = { left: 46, right: 10, top: 8, bottom: 22 };
 
 function pointsOf(run, metric) {
@@ -51,7 +52,7 @@ class LineChart {
   }
 
   draw() {
-    const width = this.box.clientWidth, height = 176;
+    const width = this.box.clientWidth, height = HEIGHT;
     if (!width) return;
     this.curves = this.runs.filter(({ index }) => !VIEW.hidden.has(index)).map(({ run, index }) => {
       const raw = pointsOf(run, this.metric);
@@ -87,7 +88,7 @@ class LineChart {
     const attributes = (points, extra) => ({ class: `curve ${extra}`, d: pathOf(points, this.toX, this.toY), stroke: colour(index),
       "stroke-dasharray": dashes(index), "data-run": index, "data-points": points.filter(({ y }) => isNumber(y)).length });
     const known = line.filter(({ y }) => isNumber(y));
-    const dots = known.length > 24 ? [] : known.map(({ x, y }) => draw("circle", { cx: this.toX(x), cy: this.toY(y), r: known.length === 1 ? 4 : 2.4, fill: colour(index) }));
+    const dots = known.length > 12 ? [] : known.map(({ x, y }) => draw("circle", { cx: this.toX(x), cy: this.toY(y), r: known.length === 1 ? 4 : 2.4, fill: colour(index) }));
     return draw("g", {}, raw === line ? null : draw("path", attributes(raw, "raw")), draw("path", attributes(line, "main")), dots);
   }
 
@@ -101,7 +102,7 @@ class LineChart {
     if (!this.hover) return [];
     if (x === null) { this.hover.replaceChildren(); return []; }
     const found = this.curves.map((curve) => ({ ...curve, at: this.nearest(curve.line, x) })).filter(({ at }) => at);
-    const line = found.length ? draw("line", { class: "cursor", x1: this.toX(found[0].at.x), x2: this.toX(found[0].at.x), y1: MARGIN.top, y2: 176 - MARGIN.bottom }) : null;
+    const line = found.length ? draw("line", { class: "cursor", x1: this.toX(found[0].at.x), x2: this.toX(found[0].at.x), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }) : null;
     this.hover.replaceChildren(...[line].filter(Boolean), ...found.map(({ index, at }) =>
       draw("circle", { cx: this.toX(at.x), cy: this.toY(at.y), r: 4, fill: colour(index), stroke: "var(--card)", "stroke-width": 1.5 })));
     return found;

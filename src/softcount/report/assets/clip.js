@@ -2,7 +2,7 @@
 const FRAME_MS = 90;
 
 function clipSection() {
-  return [el("div", { class: "grid wide" }, RUNS.map((run, index) => {
+  return [fill(runGrid(), {}, RUNS.map((run, index) => {
     const { clip } = run;
     const card = el("div", { class: "card clip", "data-run": index }, runTitle(run, index));
     if (clip.episodes) card.append(el("p", { class: "soft" }, describePlay(clip)));
@@ -47,7 +47,7 @@ function player(clip) {
   }
   film.onload = () => seek(0);
   film.src = clip.image;
-  return el("div", {}, canvas, el("div", { class: "player" }, button, slider), readout, strip.node);
+  return el("div", { class: "film" }, canvas, el("div", { class: "player" }, button, slider), readout, strip.node);
 }
 
 function bonusStrip(clip, onseek) {
@@ -59,7 +59,7 @@ function bonusStrip(clip, onseek) {
   const node = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Bonus of every step", style: "cursor:pointer;overflow:hidden",
     onpointerdown: (event) => { const box = node.getBoundingClientRect(); onseek((event.clientX - box.left) / box.width * (num - 1)); } },
     draw("rect", { width, height, fill: "var(--grid)", rx: 6 }),
-    draw("path", { class: "curve", d: pathOf(points, toX, toY), stroke: "var(--run-0)", "data-points": num }), paid, mark);
-  const label = `Bonus of every step, up to ${plain(top)}` + (clip.rewards.some(Boolean) ? "; dots are rewards" : "");
+    draw("path", { class: "curve", "vector-effect": "non-scaling-stroke", d: pathOf(points, toX, toY), stroke: "var(--run-0)", "data-points": num }), paid, mark);
+  const label = (clip.intrinsics.some(Boolean) ? `Bonus of every step, up to ${plain(top)}` : "No step was paid a bonus") + (clip.rewards.some(Boolean) ? "; dots are rewards" : "");
   return { node: el("div", {}, node, el("p", { class: "soft", style: "font-size:0.8rem;margin:4px 0 0" }, label)), mark: (step) => { mark.setAttribute("x1", toX(step)); mark.setAttribute("x2", toX(step)); } };
 }

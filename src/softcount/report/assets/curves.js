@@ -39,7 +39,7 @@ function legend() {
       const isShown = VIEW.hidden.delete(index) || (VIEW.hidden.add(index), false);
       button.setAttribute("aria-pressed", String(isShown));
       redrawCharts();
-    } }, el("i", { class: "swatch", style: `color:${colour(index)}` }), run.name);
+    } }, swatch(index), run.name);
     return button;
   }));
 }

@@ -53,6 +53,8 @@ function ticks(low, high, about) {
 
 // Colours: one per run, and viridis for amounts, without its two faintest ends.
 const colour = (index) => `var(--run-${index % 8})`;
+const swatch = (index) => el("i", { class: "swatch", style: `color:${colour(index)}` });
+const runGrid = () => el("div", { class: `grid ${RUNS.length > 2 ? "many" : "wide"}` });
 const dashes = (index) => [null, "6 4", "2 3"][Math.floor(index / 8) % 3];
 const VIRIDIS = ["#482374", "#404387", "#345e8d", "#29788e", "#20908c", "#22a784", "#44be70", "#79d151", "#bddf26", "#f0e51c"];
 function ramp(share) {
@@ -84,5 +86,9 @@ function choice(label, options, chosen, onchange) {
     } }, text));
   return el("span", { class: "choice", role: "group", "aria-label": label }, buttons);
 }
+function worldName(run) {
+  const options = Object.entries(run.config).filter(([name]) => name.startsWith("env_options."));
+  return [run.config.env, ...options.map(([name, value]) => `${name.slice(12)} ${value}`)].join(", ");
+}
 const runTitle = (run, index) => RUNS.length > 1
-  ? el("div", { class: "head" }, el("h4", {}, el("i", { class: "swatch", style: `color:${colour(index)};margin-right:8px` }), run.name)) : null;
+  ? el("div", { class: "head" }, el("h4", {}, swatch(index), run.name)) : null;

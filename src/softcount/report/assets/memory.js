@@ -1,7 +1,7 @@
 // The memory: atoms on their two main axes, area by count; histograms of counts and ages.
 function memorySection() {
   const state = { by: "ages" };
-  const grid = el("div", { class: "grid wide" });
+  const grid = runGrid();
   const refresh = () => grid.replaceChildren(...RUNS.map((run, index) => memoryCard(run, index, state)));
   refresh();
   if (RUNS.every((run) => run.memory.missing)) return [grid];
@@ -22,11 +22,10 @@ function memoryCard(run, index, state) {
     "median age": whole(numbers.age_p50),
     "embeddings seen": whole(numbers.num_observed),
   };
-  card.append(scatter(memory, state.by),
+  card.append(el("div", { class: "body" }, scatter(memory, state.by), el("div", {},
     el("div", { class: "facts" }, Object.entries(facts).map(([name, value]) => el("div", {}, el("b", {}, value), el("span", {}, name)))),
-    el("div", { class: "grid", style: "grid-template-columns:repeat(auto-fit,minmax(min(100%,180px),1fr));margin-top:16px" },
-      histogram("Ages of atoms, in embeddings", memory.age_bins, compact),
-      histogram("Counts of atoms", memory.count_bins, (x) => compact(10 ** x))));
+    histogram("Ages of atoms, in embeddings", memory.age_bins, brief),
+    histogram("Counts of atoms", memory.count_bins, (x) => brief(10 ** x)))));
   return card;
 }
 
@@ -40,7 +39,7 @@ function scatter(memory, by) {
   const order = [...values.keys()].sort((a, b) => memory.log10_counts[b] - memory.log10_counts[a]);  // small ones on top
   const circles = order.map((i) => draw("circle", { "data-atom": i,
     cx: (side / 2 + (memory.x[i] - (left + right) / 2) * scale).toFixed(1), cy: (height / 2 - (memory.y[i] - (bottom + top) / 2) * scale).toFixed(1),
-    r: (1.8 + 7 * 10 ** ((memory.log10_counts[i] - most10) / 2)).toFixed(2), fill: ramp((values[i] - least) / (most - least || 1)) }));
+    r: (1.5 + 6 * 10 ** ((memory.log10_counts[i] - most10) / 2)).toFixed(2), fill: ramp((values[i] - least) / (most - least || 1)) }));
   const tell = (event) => {
     const i = event.target.dataset.atom;
     if (i === undefined) return hideTip();
@@ -54,8 +53,10 @@ function scatter(memory, by) {
   return el("div", {}, map, bar, el("p", { class: "soft", style: "font-size:0.8rem;margin:6px 0 0" }, note));
 }
 
+const brief = (value) => compact(Number(value.toPrecision(3)));
+
 function histogram(title, bins, label) {
-  const width = 260, height = 110, floor = height - 16, most = Math.max(...bins.numbers, 1), step = width / bins.numbers.length;
+  const width = 400, floor = 90, most = Math.max(...bins.numbers, 1), step = width / bins.numbers.length;
   const bars = bins.numbers.map((number, i) => draw("rect", { "data-bin": i, x: i * step + 0.5, width: step - 1,
     y: floor - number / most * (floor - 6), height: number / most * (floor - 6) }));
   const tell = (event) => {
@@ -63,8 +64,8 @@ function histogram(title, bins, label) {
     if (Number.isNaN(i)) return hideTip();
     showTip(event, `${label(bins.edges[i])} to ${label(bins.edges[i + 1])}`, [[null, "atoms", whole(bins.numbers[i])]]);
   };
-  const at = (i, x, anchor) => draw("text", { x, y: height - 2, "text-anchor": anchor }, label(bins.edges.at(i)));
-  return el("div", {}, el("h4", {}, title), draw("svg", { class: "bars", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title,
-    onpointermove: tell, onpointerdown: tell, onpointerleave: hideTip }, bars,
-    draw("line", { class: "axis", x1: 0, x2: width, y1: floor, y2: floor }), at(0, 0, "start"), at(Math.floor(bins.edges.length / 2), width / 2, "middle"), at(-1, width, "end")));
+  const ends = [0, Math.floor(bins.edges.length / 2), -1].map((i) => el("span", {}, label(bins.edges.at(i))));
+  return el("div", { class: "histogram" }, el("h4", {}, title), draw("svg", { class: "bars", viewBox: `0 0 ${width} ${floor + 1}`, role: "img",
+    "aria-label": title, onpointermove: tell, onpointerdown: tell, onpointerleave: hideTip }, bars,
+    draw("line", { class: "axis", x1: 0, x2: width, y1: floor, y2: floor })), el("div", { class: "ends" }, ends));
 }

@@ -10,16 +10,16 @@ const SECTIONS = [
 ];
 
 function header() {
-  const worlds = [...new Set(RUNS.map((run) => `${run.config.agent} on ${run.config.env}`))];
+  const worlds = [...new Set(RUNS.map((run) => `${run.config.agent} on ${worldName(run)}`))];
   const title = RUNS.length === 1 ? RUNS[0].name : `${RUNS.length} runs compared`;
   return [
-    el("div", {}, el("h1", {}, title), el("div", { class: "soft" }, worlds.join(" · "))),
+    el("div", {}, el("h1", {}, title), worlds.map((world) => el("div", { class: "soft" }, world))),
     el("button", { type: "button", id: "theme", onclick: toggleTheme }),
   ];
 }
 
 function notes() {
-  const lines = RUNS.flatMap((run) => run.notes.map((note) => el("p", {}, RUNS.length > 1 ? el("b", {}, `${run.name}: `) : null, note)));
+  const lines = RUNS.filter((run) => run.notes.length).map((run) => el("p", {}, RUNS.length > 1 ? el("b", {}, `${run.name}: `) : null, run.notes.join(" ")));
   return lines.length ? el("div", { class: "notes" }, lines) : null;
 }
 
@@ -38,8 +38,9 @@ document.getElementById("top").append(...header());
 document.getElementById("bar").append(el("div", {},
   el("nav", { "aria-label": "Sections" }, SECTIONS.map(([id, title]) => el("a", { href: `#${id}` }, title))),
   RUNS.length > 1 ? legend() : null));
-document.getElementById("main").replaceChildren(...[notes(), ...SECTIONS.map(([id, title, lead, make]) =>
-  el("section", { id }, el("h2", {}, title), lead ? el("p", { class: "lead" }, lead) : null, make()))].filter(Boolean));
+const sections = SECTIONS.map(([id, title, lead, make]) => el("section", { id }, el("h2", {}, title), lead ? el("p", { class: "lead" }, lead) : null, make()));
+const [summary, world, clip, ...others] = sections;  // of one run, the world and what it does in it go side by side
+document.getElementById("main").replaceChildren(...[notes(), summary, ...(RUNS.length === 1 ? [el("div", { class: "pair" }, world, clip)] : [world, clip]), ...others].filter(Boolean));
 document.getElementById("foot").append(`Made by softcount ${DATA.version} from ${RUNS.map((run) => `${whole(run.num_reports)} reports of ${run.name}`).join(", ")}.`);
 nameTheme();
 prefersDark.addEventListener("change", nameTheme);

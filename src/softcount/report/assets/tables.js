@@ -1,5 +1,5 @@
 // Summary, shares of time and configuration.
-const SUMMARY = [["step", "Steps", "count"], ["hours", "Time", "clock"], ...DATA.final, ["speed", "Steps per second", "count"]];
+const SUMMARY = [["step", "Steps", "count"], ["hours", "Time", "clock"], ...DATA.final, ["speed", "Steps per second, median", "count"]];
 const showFinal = (value, kind) => (kind === "clock" ? clock(value) : show(value, kind));
 
 function summarySection() {
@@ -9,7 +9,7 @@ function summarySection() {
     return [el("div", { class: "tiles" }, known.map(([name, title, kind]) => el("div", { class: "tile", "data-final": name }, el("b", {}, showFinal(RUNS[0].final[name], kind)), el("span", {}, title))))];
   return [el("div", { class: "card scroll" }, el("table", { id: "final" },
     el("thead", {}, el("tr", {}, el("th", {}, "Run"), known.map(([, title]) => el("th", { class: "number" }, title)))),
-    el("tbody", {}, RUNS.map((run, index) => el("tr", {}, el("td", { class: "name" }, el("i", { class: "swatch", style: `color:${colour(index)}` }), run.name),
+    el("tbody", {}, RUNS.map((run, index) => el("tr", {}, el("td", { class: "name" }, swatch(index), run.name),
       known.map(([name, , kind]) => el("td", { class: "number", "data-final": name }, showFinal(run.final[name], kind))))))))];
 }
 
@@ -19,9 +19,9 @@ function timeSection() {
   const bar = (run, index) => el("div", {}, RUNS.length > 1 ? el("h4", {}, run.name) : null,
     el("div", { class: "stack", "data-run": index }, roles.map(([role, title], i) => el("i", { style: `flex:${run.time[role] || 0} 0 0;background:${colour(i)}`, "data-role": role,
       onpointermove: (event) => showTip(event, title, [[colour(i), "share of time", show(run.time[role], "share")]]), onpointerleave: hideTip }))));
-  return [el("div", { class: "card" }, RUNS.map(bar), el("div", { class: "scroll" }, el("table", {},
+  return [el("div", { class: `card ${RUNS.length < 5 ? "narrow" : ""}` }, RUNS.map(bar), el("div", { class: "scroll" }, el("table", {},
     RUNS.length > 1 ? el("thead", {}, el("tr", {}, el("th", {}, "Role"), RUNS.map((run) => el("th", { class: "number" }, run.name)))) : null,
-    el("tbody", {}, roles.map(([role, title], i) => el("tr", {}, el("td", { class: "name" }, el("i", { class: "swatch", style: `color:${colour(i)}` }), title),
+    el("tbody", {}, roles.map(([role, title], i) => el("tr", {}, el("td", { class: "name" }, swatch(i), title),
       RUNS.map((run) => el("td", { class: "number", "data-role": role }, show(run.time[role], "share")))))))))];
 }
 
@@ -55,11 +55,11 @@ function configSection() {
     }
     nothing.hidden = found > 0;
   }
-  return [el("div", { class: "controls", style: "margin-bottom:12px" }, search), first, RUNS.length > 1 && same.length ? el("h3", {}, "The same in all runs") : null, ...parts, nothing];
+  return [el("div", { class: "controls", style: "margin-bottom:12px" }, search), first, RUNS.length > 1 && same.length ? el("h3", {}, "The same in all runs") : null, el("div", { class: "folds" }, parts), nothing];
 }
 
 function fieldTable(fields, runs) {
   return el("div", { class: "scroll" }, el("table", { class: "fields" },
-    runs.length > 1 ? el("thead", {}, el("tr", {}, el("th", {}, "Field"), runs.map((run, index) => el("th", {}, el("i", { class: "swatch", style: `color:${colour(index)};margin-right:6px` }), run.name)))) : null,
+    runs.length > 1 ? el("thead", {}, el("tr", {}, el("th", {}, "Field"), runs.map((run, index) => el("th", {}, swatch(index), run.name)))) : null,
     el("tbody", {}, fields.map((name) => el("tr", { "data-field": name }, el("td", {}, name), runs.map((run) => el("td", {}, run.config[name] ?? "–")))))));
 }

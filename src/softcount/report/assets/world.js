@@ -2,7 +2,7 @@
 function worldSection() {
   const mapped = RUNS.filter((run) => run.world.shape);
   const state = { by: "first_seen", path: false };
-  const grid = el("div", { class: "grid wide" });
+  const grid = runGrid();
   const refresh = () => grid.replaceChildren(...RUNS.map((run, index) => worldCard(run, index, state, mapped)));
   refresh();
   if (!mapped.length) return [grid];
@@ -11,7 +11,7 @@ function worldSection() {
   return [
     el("div", { class: "controls", style: "margin-bottom:12px" },
       el("label", {}, "Colour ", choice("Colour of cells", { first_seen: "First seen", visits: "Visits" }, state.by, (by) => { state.by = by; refresh(); })),
-      hasPath ? el("label", {}, path, "Path of the episode below") : null),
+      hasPath ? el("label", {}, path, "Path of the episode shown") : null),
     grid,
   ];
 }
@@ -24,12 +24,13 @@ function worldCard(run, index, state, mapped) {
     card.append(el("p", { class: "soft" }, el("b", { style: "color:var(--text)" }, `${whole(world.visited)}${of} places`), ` in ${whole(world.steps)} steps`));
   }
   if (!world.shape) { card.append(empty(world.missing)); return card; }
-  const top = Math.max(1, ...mapped.flatMap((other) => other.world[state.by]));  // one scale for all runs
+  const alike = mapped.filter((other) => worldName(other) === worldName(run));  // these share one scale
+  const top = alike.reduce((most, other) => Math.max(most, ...other.world[state.by]), 1);
   const share = (value) => (state.by === "visits" ? Math.log(value) / Math.max(Math.log(top), 1e-9) : value / top);
   const cell = (kind, [row, column], extra) => draw("rect", { class: kind, x: column + 0.03, y: row + 0.03, width: 0.94, height: 0.94, ...extra });
   const [rows, columns] = world.shape;
   const map = draw("svg", { viewBox: `0 0 ${columns} ${rows}`, class: world.floor ? "" : "unbounded", role: "img",
-    "aria-label": `Map of ${run.name}: ${world.visited} places visited`, style: `aspect-ratio:${columns}/${rows}`,
+    "aria-label": `Map of ${run.name}: ${world.visited} places visited`, style: `aspect-ratio:${columns}/${rows};max-width:${Math.round(460 * Math.max(1, columns / rows))}px`,
     onpointermove: (event) => tellCell(event, world), onpointerdown: (event) => tellCell(event, world), onpointerleave: hideTip },
     (world.floor || []).map((at) => cell("floor", at)),
     world.cells.map((at, i) => cell("seen", at, { fill: ramp(share(world[state.by][i])), "data-cell": i })),
