@@ -19,8 +19,9 @@ def describe_memory(loop: LocalLoop) -> dict[str, Any]:
     """Returns map, histograms and numbers of the run's memory, or why there is none."""
     bonus = loop.roles.memory.bonus
     if not isinstance(bonus, Recode):
-        what = "has no bonus" if bonus is None else f"has the bonus {type(bonus).__name__}"
-        return {"missing": f"This agent {what}, which keeps no long-term memory of atoms."}
+        if bonus is None:
+            return {"missing": "This agent has no bonus, so there is no memory."}
+        return {"missing": f"The bonus of this agent, {type(bonus).__name__}, keeps no memory of atoms."}
     if len(bonus.memory) == 0:
         return {"missing": "The memory is still empty."}
     return describe_atoms(bonus.memory)

@@ -4,7 +4,7 @@ const FRAME_MS = 90;
 function clipSection() {
   return [fill(runGrid(), {}, RUNS.map((run, index) => {
     const { clip } = run;
-    const card = el("div", { class: "card clip", "data-run": index }, runTitle(run, index));
+    const card = el("div", { class: "card clip", "data-run": index, style: `--ink:${colour(index)}` }, runTitle(run, index));
     if (clip.episodes) card.append(el("p", { class: "soft" }, describePlay(clip)));
     card.append(clip.image ? player(clip) : empty(clip.missing));
     return card;
@@ -59,7 +59,7 @@ function bonusStrip(clip, onseek) {
   const node = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Bonus of every step", style: "cursor:pointer;overflow:hidden",
     onpointerdown: (event) => { const box = node.getBoundingClientRect(); onseek((event.clientX - box.left) / box.width * (num - 1)); } },
     draw("rect", { width, height, fill: "var(--grid)", rx: 6 }),
-    draw("path", { class: "curve", "vector-effect": "non-scaling-stroke", d: pathOf(points, toX, toY), stroke: "var(--run-0)", "data-points": num }), paid, mark);
+    draw("path", { class: "curve", "vector-effect": "non-scaling-stroke", d: pathOf(points, toX, toY), stroke: "var(--ink)", "data-points": num }), paid, mark);
   const label = (clip.intrinsics.some(Boolean) ? `Bonus of every step, up to ${plain(top)}` : "No step was paid a bonus") + (clip.rewards.some(Boolean) ? "; dots are rewards" : "");
   return { node: el("div", {}, node, el("p", { class: "soft", style: "font-size:0.8rem;margin:4px 0 0" }, label)), mark: (step) => { mark.setAttribute("x1", toX(step)); mark.setAttribute("x2", toX(step)); } };
 }

@@ -11,7 +11,7 @@ function memorySection() {
 
 function memoryCard(run, index, state) {
   const { memory } = run;
-  const card = el("div", { class: "card memory", "data-run": index }, runTitle(run, index));
+  const card = el("div", { class: "card memory", "data-run": index, style: `--ink:${colour(index)}` }, runTitle(run, index));
   if (memory.missing) { card.append(empty(memory.missing)); return card; }
   const numbers = memory.summary;
   const facts = {

@@ -15,13 +15,14 @@ function summarySection() {
 
 function timeSection() {
   const roles = Object.entries(DATA.roles);
+  const ink = (role, i) => (role === "learner_wait" ? "var(--floor)" : ramp(i / (roles.length - 2)));  // not the colours of runs
   if (RUNS.every((run) => !Object.keys(run.time).length)) return [empty("No report says how long each role took.")];
   const bar = (run, index) => el("div", {}, RUNS.length > 1 ? el("h4", {}, run.name) : null,
-    el("div", { class: "stack", "data-run": index }, roles.map(([role, title], i) => el("i", { style: `flex:${run.time[role] || 0} 0 0;background:${colour(i)}`, "data-role": role,
-      onpointermove: (event) => showTip(event, title, [[colour(i), "share of time", show(run.time[role], "share")]]), onpointerleave: hideTip }))));
+    el("div", { class: "stack", "data-run": index }, roles.map(([role, title], i) => el("i", { style: `flex:${run.time[role] || 0} 0 0;background:${ink(role, i)}`, "data-role": role,
+      onpointermove: (event) => showTip(event, title, [[ink(role, i), "share of time", show(run.time[role], "share")]]), onpointerleave: hideTip }))));
   return [el("div", { class: `card ${RUNS.length < 5 ? "narrow" : ""}` }, RUNS.map(bar), el("div", { class: "scroll" }, el("table", {},
     RUNS.length > 1 ? el("thead", {}, el("tr", {}, el("th", {}, "Role"), RUNS.map((run) => el("th", { class: "number" }, run.name)))) : null,
-    el("tbody", {}, roles.map(([role, title], i) => el("tr", {}, el("td", { class: "name" }, swatch(i), title),
+    el("tbody", {}, roles.map(([role, title], i) => el("tr", {}, el("td", { class: "name" }, el("i", { class: "swatch", style: `color:${ink(role, i)}` }), title),
       RUNS.map((run) => el("td", { class: "number", "data-role": role }, show(run.time[role], "share")))))))))];
 }
 
@@ -59,7 +60,7 @@ function configSection() {
 }
 
 function fieldTable(fields, runs) {
-  return el("div", { class: "scroll" }, el("table", { class: "fields" },
+  return el("div", { class: "scroll" }, el("table", { class: runs.length > 1 ? "fields" : "fields one" },
     runs.length > 1 ? el("thead", {}, el("tr", {}, el("th", {}, "Field"), runs.map((run, index) => el("th", {}, swatch(index), run.name)))) : null,
     el("tbody", {}, fields.map((name) => el("tr", { "data-field": name }, el("td", {}, name), runs.map((run) => el("td", {}, run.config[name] ?? "–")))))));
 }
