@@ -43,8 +43,9 @@ def test_every_curve_is_drawn_with_all_its_points(driver, pages, name):
     drawn = {}
     for metric, index, claimed, path in ask(
         driver,
-        """[...document.querySelectorAll(".chart path.main")].map((path) => [path.closest(".chart").dataset.metric,
-           path.dataset.run, path.dataset.points, path.getAttribute("d")])""",
+        """[...document.querySelectorAll(".chart path.main")].map((path) =>
+           [path.closest(".chart").dataset.metric, path.dataset.run, path.dataset.points, path.getAttribute("d")]
+        )""",
     ):
         drawn[metric, int(index)] = path.count("M") + path.count("L")
         assert drawn[metric, int(index)] == int(claimed)
