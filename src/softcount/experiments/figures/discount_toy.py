@@ -16,7 +16,7 @@ import numpy as np
 from softcount.envs.streams import discount_toy
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure
+from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
 from softcount.memory import RecodeConfig, RecodeMemory
 
 DISCOUNTS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0)
@@ -93,8 +93,8 @@ def describe(rows: Sequence[Row]) -> list[str]:
     lines = [f"last square: centre {LAST[0]}, in corner {LAST[1]}; all: {ALL[0]:.2f}, {ALL[1]:.2f}"]
     for discount in DISCOUNTS:
         group = [row for row in rows if row["discount"] == discount]
-        centres = " / ".join(f"{row['centre']:.2f}" for row in group)
-        masses = " / ".join(f"{row['mass_in_corner']:.2f}" for row in group)
+        centres = per_seed(row["centre"] for row in group)
+        masses = per_seed(row["mass_in_corner"] for row in group)
         lines.append(f"γ = {discount}: centre {centres}; mass in corner {masses}")
     return lines
 

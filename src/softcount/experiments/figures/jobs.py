@@ -13,7 +13,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,15 @@ def read(jobs: Sequence[Job], folder: Path) -> list[Row]:
     """Returns the rows of the jobs that were run, in the order of the jobs."""
     paths = [path_of(folder, job.key) for job in jobs]
     return [json.loads(path.read_text()) for path in paths if path.exists()]
+
+
+def per_seed(values: Iterable[float], digits: int = 2) -> str:
+    """Returns one number per seed as the documentation writes them.
+
+    >>> per_seed([0.5, 1.25])
+    '0.50 / 1.25'
+    """
+    return " / ".join(f"{value:.{digits}f}" for value in values)
 
 
 def path_of(folder: Path, key: str) -> Path:

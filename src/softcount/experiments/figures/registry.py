@@ -10,12 +10,17 @@ from softcount.experiments.figures import (
     bonuses,
     discount,
     discount_toy,
+    frozen,
     jobs,
     knobs,
+    knobs_walks,
     noise,
     removal_rules,
     removal_toy,
+    representation_walks,
     representations,
+    rnd_walks,
+    true_counts,
 )
 from softcount.experiments.figures.figure import Command, Figure
 
@@ -24,6 +29,11 @@ FIGURES: dict[str, Figure | Command] = {
     for figure in (
         removal_toy.FIGURE,
         discount_toy.FIGURE,
+        true_counts.FIGURE,
+        frozen.FIGURE,
+        rnd_walks.FIGURE,
+        representation_walks.FIGURE,
+        knobs_walks.FIGURE,
         bonuses.FIGURE,
         noise.FIGURE,
         removal_rules.FIGURE,

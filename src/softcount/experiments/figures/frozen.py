@@ -1,0 +1,90 @@
+"""Pre-trained against concurrently trained embeddings, with and without discount (Fig. 12), on walks.
+
+Three ways to get an embedding: learned before on other walks and frozen; learned on the way and
+settling (the laptop preset: a slow copy, a falling rate); learned on the way and moving on (latest
+parameters, constant rate). Measured as in `knobs_walks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softcount.experiments.figures.coverage import COLOURS
+from softcount.experiments.figures.figure import Figure
+from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
+from softcount.experiments.figures.walk_streams import MOMENT, Mode, make_stream, memory_config, replay
+from softcount.memory import RecodeMemory
+
+MODES: tuple[Mode, ...] = ("frozen", "settling", "moving")
+DISCOUNTS = (0.99, 0.999, 0.9999, 1.0)
+
+
+def measure(mode: Mode, seed: int) -> dict[str, Any]:
+    """All discounts on one stream."""
+    stream = make_stream(seed, "ap", mode)
+    results = [
+        {"discount": d, **replay(stream, RecodeMemory(memory_config(count_discount=d), seed=seed))}
+        for d in DISCOUNTS
+    ]
+    return {"results": results}
+
+
+def jobs() -> list[Job]:
+    return [
+        Job(
+            key=f"{mode}-seed{seed}",
+            seed=seed,
+            settings={"mode": mode, "steps": 96_000},
+            measure=partial(measure, mode, seed),
+        )
+        for seed in SEEDS
+        for mode in MODES
+    ]
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """The course of the agreement, thin lines seeds and thick ones their means."""
+    figure = new_figure(12, 3.8)
+    for axes, mode in zip(figure.subplots(1, 3, sharey=True), MODES):
+        group = [row for row in rows if row["mode"] == mode]
+        for colour, discount in zip(COLOURS, DISCOUNTS):
+            found = [r["course"] for row in group for r in row["results"] if r["discount"] == discount]
+            if not found:
+                continue
+            courses = np.array(found)
+            steps = MOMENT * 64 * np.arange(1, 1 + courses.shape[1])
+            axes.plot(steps, courses.T, color=colour, linewidth=0.6, alpha=0.5)
+            axes.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=f"γ = {discount}")
+        axes.set(title=f"embedding {mode}", xlabel="steps", ylim=(-0.3, 1))
+    figure.axes[0].set_ylabel("rank correlation with true-count bonus")
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def describe(rows: Sequence[Row]) -> list[str]:
+    lines = []
+    for mode in MODES:
+        for discount in DISCOUNTS:
+            found = [
+                r for row in rows if row["mode"] == mode for r in row["results"] if r["discount"] == discount
+            ]
+            mean, end = (r["agreement"] for r in found), (r["course"][-1] for r in found)
+            lines.append(f"{mode}, γ = {discount}: mean {per_seed(mean)}; at the end {per_seed(end)}")
+    return lines
+
+
+FIGURE = Figure(
+    name="frozen",
+    paper="Fig. 12",
+    claim="With frozen pre-trained embeddings counting works without discount too.",
+    laptop_cost="9 streams × 4 memories, about 1 CPU-minute in all",
+    paper_cost="Montezuma's Revenge, 3 settings × 6 seeds, 1e9 frames each",
+    folder=RESULTS / "frozen",
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+)

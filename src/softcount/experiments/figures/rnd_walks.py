@@ -1,0 +1,115 @@
+"""Why RND on AP's embeddings fails (Fig. 21, its explanation): novelty or drift? On recorded walks.
+
+RND's error on an embedding is large where the state is new, and also where the embedding of a known
+state has moved. RECODE on the same embeddings, RNDonAP with AP frozen, with AP moving on, and RND on
+pixels are asked what they would pay for every place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from softcount.experiments.figures.coverage import COLOURS
+from softcount.experiments.figures.figure import Figure
+from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
+from softcount.experiments.figures.walk_streams import (
+    MOMENT,
+    Mode,
+    Stream,
+    judge,
+    make_stream,
+    memory_config,
+    replay,
+)
+from softcount.memory import RecodeMemory
+
+SETTINGS: dict[str, tuple[str, Mode]] = {
+    "RECODE, AP frozen": ("ap", "frozen"),
+    "RECODE, AP moving": ("ap", "moving"),
+    "RNDonAP, AP frozen": ("rnd-on-ap", "frozen"),
+    "RNDonAP, AP moving": ("rnd-on-ap", "moving"),
+    "RND on pixels": ("rnd", "moving"),
+}
+
+
+def measure(name: str, seed: int) -> dict[str, Any]:
+    """The course of the agreement of one bonus."""
+    kind, mode = SETTINGS[name]
+    stream = make_stream(seed, kind, mode)
+    if kind == "ap":
+        return replay(stream, RecodeMemory(memory_config(), seed=seed))
+    return surprise_course(stream)
+
+
+def surprise_course(stream: Stream) -> dict[str, Any]:
+    """Judges errors like rewards: only their order over places and their ratios count."""
+    assert stream.surprises is not None
+    course = [
+        judge(surprises.mean(axis=0), stream.visits_at(int(moment)))
+        for surprises, moment in zip(stream.surprises, stream.moments)
+    ]
+    return {
+        "course": [round(step["agreement"], 4) for step in course],
+        "agreement": float(np.mean([step["agreement"] for step in course[2:]])),
+        "contrast": float(np.mean([step["contrast"] for step in course[2:]])),
+    }
+
+
+def jobs() -> list[Job]:
+    return [
+        Job(
+            key=f"{name.replace(',', '').replace(' ', '-')}-seed{seed}",
+            seed=seed,
+            settings={"name": name, "steps": 96_000},
+            measure=partial(measure, name, seed),
+        )
+        for seed in SEEDS
+        for name in SETTINGS
+    ]
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """The course of the agreement, and how much more a rare place is paid."""
+    figure = new_figure(11, 4)
+    left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
+    for i, (colour, name) in enumerate(zip(COLOURS, SETTINGS)):
+        group = [row for row in rows if row["name"] == name]
+        if not group:
+            continue
+        courses = np.array([row["course"] for row in group])
+        steps = MOMENT * 64 * np.arange(1, 1 + courses.shape[1])
+        left.plot(steps, courses.T, color=colour, linewidth=0.6, alpha=0.5)
+        left.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=name)
+        right.plot([i] * len(group), [row["contrast"] for row in group], "o", color=colour)
+    left.set(xlabel="steps", ylabel="rank correlation with true-count bonus", ylim=(-0.6, 1))
+    left.legend(frameon=False, fontsize=8)
+    right.set_xticks(range(len(SETTINGS)), [name.replace(", ", "\n") for name in SETTINGS], fontsize=7)
+    right.set(ylabel="pay of rare over common places", yscale="log")
+    return figure
+
+
+def describe(rows: Sequence[Row]) -> list[str]:
+    lines = []
+    for name in SETTINGS:
+        group = [row for row in rows if row["name"] == name]
+        means = per_seed(row["agreement"] for row in group)
+        contrasts = per_seed(row["contrast"] for row in group)
+        lines.append(f"{name}: rank correlation {means}; pay of rare over common places {contrasts}")
+    return lines
+
+
+FIGURE = Figure(
+    name="rnd_walks",
+    paper="Fig. 21 (its explanation)",
+    claim="RND on moving embeddings cannot tell drift from novelty; on frozen ones it does better.",
+    laptop_cost="15 streams, about 2 CPU-minutes in all",
+    paper_cost="see `rnd_on_ap`",
+    folder=RESULTS / "rnd_walks",
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+)

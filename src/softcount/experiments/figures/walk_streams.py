@@ -1,0 +1,233 @@
+"""Exploration without an agent: recorded walks that reach ever farther, embedded as they go.
+
+64 copies of an 11×11 Disco Maze (walls only block) are walked at random with inertia from the start,
+in episodes of 15, 30, 60, 120 and 240 steps: as in exploration, the start is visited all the time, far
+places late and seldom, some never. A representation is either learned on the way from what was seen so
+far, or learned on another recording of the whole maze and frozen. Every 100 steps all places are
+drawn four times and embedded, so that a bonus can be asked what it would pay for each.
+
+Whatever is compared on a stream sees the same observations, embeddings and true visits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from softcount.envs.disco_maze import AGENT, GOAL, NUM_WALL_COLOURS, OUTSIDE, DiscoMaze, DiscoMazeConfig
+from softcount.experiments.figures.agent_runs import DRAWINGS, FIRST_LAYOUT
+from softcount.experiments.figures.coverage import rank_correlation
+from softcount.experiments.maze_walks import Walks, walk
+from softcount.memory import RecodeConfig, RecodeMemory
+from softcount.presets import LAPTOP
+from softcount.representations import RepresentationTrainer, TrainerConfig, make_representation
+from softcount.representations.compose import Frozen
+from softcount.representations.make import RepresentationConfig
+from softcount.representations.rnd import RandomDistillation
+from softcount.types import Array, Sequence, Step
+
+NUM_ENVS = 64
+EPISODES = (15, 30, 60, 120, 240)
+PHASE = 300
+MOMENT = 100
+LEARN_EVERY = 2
+TRACES, LENGTH = 16, 16
+PRETRAINING = 600
+
+Mode = Literal["settling", "moving", "frozen"]
+TRAINERS: dict[str, TrainerConfig] = {
+    "settling": LAPTOP.trainer,
+    "moving": TrainerConfig(weight_decay=0.0),
+    "frozen": LAPTOP.trainer,
+}
+"""`settling` is the laptop preset, `moving` embeds with the latest parameters at a constant rate."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a bonus is shown, and the truth beside it."""
+
+    embeddings: Array  # [T, B, D]; D = 0 for representations without
+    places: Array  # [T, B]
+    moments: Array  # [K] steps after which all places were looked at
+    views: Array  # [K, DRAWINGS, places, D]
+    surprises: Array | None  # [K, DRAWINGS, places]
+    accuracy: float | None  # of action prediction, at the end
+
+    @property
+    def num_places(self) -> int:
+        return int(self.views.shape[2])
+
+    def visits_at(self, moment: int) -> Array:
+        """True visits of every place in the first `moment` steps."""
+        return np.bincount(self.places[:moment].ravel(), minlength=self.num_places)
+
+
+@lru_cache(maxsize=2)
+def record(seed: int, window: int | None = None) -> tuple[Walks, Walks]:
+    """Walks that reach ever farther, and others all over the maze to learn a frozen embedding from."""
+
+    def env(max_steps: int, number: int) -> DiscoMaze:
+        config = DiscoMazeConfig(
+            size=11, layout=FIRST_LAYOUT + seed, lethal=False, max_steps=max_steps, observation="palette",
+            window=window,
+        )  # fmt: skip
+        return DiscoMaze(config, num_envs=NUM_ENVS, seed=100 * seed + number)
+
+    def stroll(max_steps: int, number: int, steps: int, warmup: int = 0) -> Walks:
+        return walk(env(max_steps, number), steps, warmup=warmup, seed=100 * seed + number, blind=0.1,
+                    inertia=0.6, pushing=0.0)  # fmt: skip
+
+    phases = [stroll(length, i, PHASE) for i, length in enumerate(EPISODES)]
+    joined = Walks(
+        *(np.concatenate([getattr(p, name) for p in phases]) for name in Walks.__dataclass_fields__)
+    )
+    joined.is_last[PHASE - 1 :: PHASE] = True  # a phase ends where the next one starts
+    return joined, stroll(1_000_000, 9, 500, warmup=500)
+
+
+@lru_cache(maxsize=2)
+def make_stream(
+    seed: int,
+    kind: str = "ap",
+    mode: Mode = "settling",
+    window: int | None = None,
+    config: RepresentationConfig = LAPTOP.representation,
+) -> Stream:
+    """Embeds the walks of a seed with a representation that learns on the way, or before."""
+    torch.set_num_threads(1)
+    walks, elsewhere = record(seed, window)
+    spec, actions = _specs(seed, window)
+    model = make_representation(kind, spec, actions, config, seed=seed)
+    acting = make_representation(kind, spec, actions, config, seed=seed)
+    rng = np.random.default_rng([seed, 5])
+    trainer = RepresentationTrainer(model, TRAINERS[mode])
+    if mode == "frozen":
+        _pretrain(model, elsewhere, rng)
+        trainer = RepresentationTrainer(model, TRAINERS["moving"])  # what still learns, if anything
+    rows: list[Array] = []
+    views: list[list[Array]] = []
+    surprises: list[list[Array | None]] = []
+    metrics: dict[str, float] = {}
+    drawn = draw_places(seed, window)
+    for t in range(len(walks.place)):
+        if t % LEARN_EVERY == 0 and t >= LENGTH:
+            metrics = trainer.update(_traces(walks, t, rng)) or metrics
+            acting.load_state_dict(trainer.acting_state())
+        rows.append(_features(acting, walks.observation[t])[0])
+        if (t + 1) % MOMENT == 0:
+            seen = [_features(acting, image) for image in drawn]
+            views.append([embedding for embedding, _ in seen])
+            surprises.append([surprise for _, surprise in seen])
+    return Stream(
+        embeddings=np.stack(rows),
+        places=walks.place,
+        moments=np.arange(MOMENT, len(walks.place) + 1, MOMENT),
+        views=np.array(views),
+        surprises=None if surprises[0][0] is None else np.array(surprises),
+        accuracy=metrics.get("accuracy"),
+    )
+
+
+def replay(stream: Stream, memory: RecodeMemory, *, keep: bool = False) -> dict[str, Any]:
+    """Feeds a stream to a memory; returns how well its scores follow the true visits at each moment."""
+    course, scores = [], np.zeros(stream.num_places)
+    for t, rows in enumerate(stream.embeddings, start=1):
+        memory.observe(rows)
+        if t % MOMENT == 0:
+            k = t // MOMENT - 1
+            scores = np.mean([memory.score(view) for view in stream.views[k]], axis=0)
+            course.append(judge(scores, stream.visits_at(t)))
+    found = {
+        "course": [round(step["agreement"], 4) for step in course],
+        "agreement": float(np.mean([step["agreement"] for step in course[2:]])),
+        "contrast": float(np.mean([step["contrast"] for step in course[2:]])),
+        "atoms": len(memory),
+    }
+    if keep:
+        found["scores"], found["visits"] = scores.round(6).tolist(), stream.visits_at(t).tolist()
+    return found
+
+
+def judge(scores: Array, visits: Array) -> dict[str, float]:
+    """Rank correlation with 1/√(N + 1), and pay for a place seen at most 10 times over one seen 500 times."""
+    rare, common = scores[visits <= 10], scores[visits >= 500]
+    contrast = float(rare.mean() / common.mean()) if len(rare) and len(common) else 1.0
+    return {"agreement": rank_correlation(scores, (visits + 1.0) ** -0.5), "contrast": contrast}
+
+
+def memory_config(**fields: Any) -> RecodeConfig:
+    """The laptop preset's memory for these embeddings, with some fields replaced."""
+    dim = LAPTOP.representation.embedding.dim
+    return replace(LAPTOP.memory, **{"dim": dim, "embeddings_per_step": NUM_ENVS, **fields})
+
+
+def draw_places(seed: int, window: int | None) -> list[Array]:
+    """Returns four pictures of every place, walls coloured anew: palette arrays `[places, H, W]`."""
+    env = DiscoMaze(DiscoMazeConfig(size=11, layout=FIRST_LAYOUT + seed), num_envs=1)
+    maze, size = env.maze, 11
+    rng = np.random.default_rng([seed, 6])
+    num_places = len(maze.cells)
+    pictures = []
+    for _ in range(DRAWINGS):
+        image = rng.integers(1, 1 + NUM_WALL_COLOURS, size=(num_places, size * size), dtype=np.uint8)
+        image *= maze.places < 0
+        image[:, maze.goal] = GOAL
+        image[np.arange(num_places), maze.cells] = AGENT
+        image = image.reshape(num_places, size, size)
+        pictures.append(image if window is None else _through_window(image, maze.cells, window))
+    return pictures
+
+
+def _through_window(image: Array, cells: Array, window: int) -> Array:
+    half, size = window // 2, image.shape[1]
+    padded = np.pad(image, ((0, 0), (half, half), (half, half)), constant_values=OUTSIDE)
+    squares = [
+        padded[i, cell // size : cell // size + window, cell % size : cell % size + window]
+        for i, cell in enumerate(cells)
+    ]
+    return np.stack(squares)
+
+
+def _specs(seed: int, window: int | None) -> tuple[Any, Any]:
+    config = DiscoMazeConfig(size=11, layout=FIRST_LAYOUT + seed, observation="palette", window=window)
+    env = DiscoMaze(config, num_envs=1)
+    return env.observation_spec, env.action_spec
+
+
+def _pretrain(model: Any, walks: Walks, rng: np.random.Generator) -> None:
+    """Learns from another recording and freezes what embeds; a predictor on top of it goes on learning."""
+    inner = model.on if isinstance(model, RandomDistillation) and model.on is not None else model
+    if not any(p.requires_grad for p in inner.parameters()):
+        return
+    trainer = RepresentationTrainer(inner, TRAINERS["settling"])
+    for _ in range(PRETRAINING):
+        trainer.update(_traces(walks, len(walks.place), rng))
+    inner.load_state_dict(trainer.acting_state())
+    Frozen(inner)  # no gradient any more
+
+
+def _traces(walks: Walks, t: int, rng: np.random.Generator) -> Sequence:
+    """Random traces of the first t steps."""
+    starts = rng.integers(t - LENGTH + 1, size=TRACES)
+    rows, env = starts + np.arange(LENGTH)[:, None], rng.integers(NUM_ENVS, size=TRACES)
+    is_first, is_last, action = (x[rows, env] for x in (walks.is_first, walks.is_last, walks.action))
+    previous = np.where(is_first, 0, walks.action[np.maximum(rows - 1, 0), env])
+    nothing = np.zeros(action.shape, np.float32)
+    observation = walks.observation[rows, env]
+    return Sequence(Step(observation, previous, nothing, nothing, is_first, is_last, is_last, action, {}), ())
+
+
+def _features(model: Any, observation: Array) -> tuple[Array, Array | None]:
+    num = len(observation)
+    nothing, is_first = torch.zeros(num, dtype=torch.int64), torch.ones(num, dtype=torch.bool)
+    with torch.no_grad():
+        features, _ = model.represent(
+            torch.from_numpy(observation), nothing, is_first, model.initial_state(num)
+        )
+    embedding = np.zeros((num, 0), np.float32) if features.embedding is None else features.embedding.numpy()
+    return embedding, None if features.surprise is None else features.surprise.numpy()
