@@ -44,8 +44,8 @@ def test_every_curve_is_drawn_with_all_its_points(driver, pages, name):
     for metric, index, claimed, path in ask(
         driver,
         """[...document.querySelectorAll(".chart path.main")].map((path) =>
-           [path.closest(".chart").dataset.metric, path.dataset.run, path.dataset.points, path.getAttribute("d")]
-        )""",
+           [path.closest(".chart").dataset.metric, path.dataset.run, path.dataset.points,
+            path.getAttribute("d")])""",
     ):
         drawn[metric, int(index)] = path.count("M") + path.count("L")
         assert drawn[metric, int(index)] == int(claimed)
