@@ -133,7 +133,7 @@ def figure(arguments: list[str]) -> int:
     if parsed.name == "list":
         print(registry.listing())
     elif parsed.scale == "paper":
-        print(registry.paper_scale(parsed.name))
+        print(registry.paper_scale_of(parsed.name))
     else:
         registry.make(parsed.name, seeds=parsed.seeds, plot_only=parsed.plot_only)
     return 0

@@ -7,14 +7,19 @@ import sys
 from collections.abc import Callable, Sequence
 
 from softcount.experiments.figures import (
+    ages,
     bonuses,
+    clusters,
+    cost,
     discount,
     discount_toy,
+    elsewhere,
     frozen,
     jobs,
     knobs,
     knobs_walks,
     noise,
+    paper_scale,
     removal_rules,
     removal_toy,
     representation_walks,
@@ -34,13 +39,18 @@ FIGURES: dict[str, Figure | Command] = {
         rnd_walks.FIGURE,
         representation_walks.FIGURE,
         knobs_walks.FIGURE,
+        ages.STREAM,
+        cost.FIGURE,
         bonuses.FIGURE,
-        noise.FIGURE,
-        removal_rules.FIGURE,
-        discount.FIGURE,
         bonuses.RND_ON_AP,
+        noise.FIGURE,
+        discount.FIGURE,
+        removal_rules.FIGURE,
         representations.FIGURE,
+        clusters.FIGURE,
+        ages.FIGURE,
         knobs.FIGURE,
+        *elsewhere.COMMANDS,
     )
 }
 
@@ -90,6 +100,13 @@ def make(
         say(f"drew {path}")
     for line in figure.describe(rows):
         say(f"  {line}")
+
+
+def paper_scale_of(name: str) -> str:
+    """Returns the command lines of the paper's experiments behind a figure; none of them was run."""
+    figure = find(name)
+    lines = paper_scale.commands_of(figure.paper)
+    return "\n".join(lines or [f"{name}: {figure.paper_cost}"])
 
 
 def find(name: str) -> Figure | Command:

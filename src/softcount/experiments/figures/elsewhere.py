@@ -1,0 +1,94 @@
+"""Figures that other modules of `experiments` make: their commands, results and pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from softcount.experiments.figures.figure import Command
+
+_MODULE = "softcount.experiments"
+_IMAGES = Path("docs/images")
+_RESULTS = Path("results")
+
+COMMANDS = (
+    Command(
+        name="moving_distribution",
+        paper="Fig. 10 (the same claim, moving blobs)",
+        claim="A memory that forgets keeps its counts where the data are now.",
+        laptop_cost="seconds",
+        paper_cost="the same",
+        commands=((f"{_MODULE}.moving_distribution", "--out", "demo"),),
+        plot_command=None,
+        results=(Path("demo/moving_distribution.png"),),
+        images=(Path("demo/moving_distribution.png"),),
+    ),
+    Command(
+        name="noise_rewards",
+        paper="Fig. 6 (the rewards behind it)",
+        claim="With noise beside the picture RECODE-AP stops paying for known places, RND does not.",
+        laptop_cost="1 CPU-minute",
+        paper_cost="see `noise`",
+        commands=((f"{_MODULE}.noise_rewards", "run"), (f"{_MODULE}.noise_rewards", "plot")),
+        plot_command=(f"{_MODULE}.noise_rewards", "plot"),
+        results=(_RESULTS / "representations/noise.json",),
+        images=(_IMAGES / "noise_rewards.png",),
+    ),
+    Command(
+        name="representations_probe",
+        paper="Figs. 7, 20 (what the embeddings keep)",
+        claim="AP and CASM keep where the agent is and drop what it cannot influence; CASM more so.",
+        laptop_cost="7 CPU-minutes",
+        paper_cost="see `representations`",
+        commands=(
+            *((f"{_MODULE}.representations_probe", "run", name) for name in ("whole", "window", "screens")),
+            (f"{_MODULE}.representations_probe", "plot"),
+        ),
+        plot_command=(f"{_MODULE}.representations_probe", "plot"),
+        results=tuple(_RESULTS / f"representations/{name}.json" for name in ("whole", "window", "screens")),
+        images=(_IMAGES / "representations.png",),
+    ),
+    Command(
+        name="maze_goal",
+        paper="Fig. 13 (the goal of the Disco Maze)",
+        claim="With RECODE's bonus MEME finds the goal, without any it stays near the start.",
+        laptop_cost="12 runs of 600,000 steps, 6 CPU-minutes each",
+        paper_cost="1e8 steps in a maze of 21×21",
+        commands=((f"{_MODULE}.maze_goal", "--size", "11", "--steps", "600000"),),
+        plot_command=None,
+        results=(_RESULTS / "meme/maze_11.json",),
+        images=(_IMAGES / "maze_11.png",),
+    ),
+    Command(
+        name="drop_in_learning",
+        paper='not in the paper (RECODE on other agents; App. "Multitask" has V-MPO)',
+        claim="RECODE helps agents of other libraries too.",
+        laptop_cost="see docs/drop_in/learning.md",
+        paper_cost="not planned",
+        commands=((f"{_MODULE}.drop_in_learning",),),
+        plot_command=(f"{_MODULE}.drop_in_learning", "--plot"),
+        results=(_RESULTS / "drop_in",),
+        images=(_IMAGES / "drop_in_learning.png",),
+    ),
+    Command(
+        name="meme_learning",
+        paper="§4, the base agent",
+        claim="Every part of MEME is needed by a small world made for it.",
+        laptop_cost="a few CPU-minutes",
+        paper_cost="the same",
+        commands=((f"{_MODULE}.meme_learning",),),
+        plot_command=None,
+        results=(_RESULTS / "meme/learning.json",),
+        images=(_IMAGES / "meme_learning.png",),
+    ),
+    Command(
+        name="environment_pictures",
+        paper="Figs. 6 and 13 (their frames)",
+        claim="What the agents see, and where a random policy gets to.",
+        laptop_cost="3 CPU-minutes",
+        paper_cost="the same",
+        commands=((f"{_MODULE}.environment_pictures",),),
+        plot_command=None,
+        results=(_RESULTS / "environments/coverage.json",),
+        images=(_IMAGES / "env_disco_maze.png", _IMAGES / "env_noisy_montezuma.png"),
+    ),
+)

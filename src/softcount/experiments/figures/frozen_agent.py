@@ -1,0 +1,64 @@
+"""A new agent on an embedding that another run has learned, frozen (the paper's Fig. 12).
+
+    python -m softcount.experiments.figures.frozen_agent SOURCE TARGET [--memory.count_discount 1]
+
+The new run has the source's configuration with an embedding learning rate of 0 and the latest
+parameters acting, so that everything else, `softcount resume` too, works as for any other run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from softcount.config import RunConfig
+from softcount.launch import checkpoint
+from softcount.launch.run import CHECKPOINTS, Run, read_config
+from softcount.tensors import load_module
+
+
+def frozen_config(
+    source: RunConfig, *, count_discount: float | None = None, steps: int | None = None
+) -> RunConfig:
+    """Returns the source's configuration with learning of the embedding switched off."""
+    memory = (
+        source.memory if count_discount is None else replace(source.memory, count_discount=count_discount)
+    )
+    trainer = replace(source.trainer, learning_rate=0.0, acting="latest")
+    return replace(source, trainer=trainer, memory=memory, steps=source.steps if steps is None else steps)
+
+
+def create(source: Path, target: Path, config: RunConfig) -> Run:
+    """Creates a run whose representation is the one that acts in the source's last checkpoint."""
+    state = checkpoint.read(source / CHECKPOINTS).parts["inference"]["representation"]
+    if state is None:
+        raise ValueError(f"{source} has no representation to freeze")
+    run = Run.create(target, config)
+    learner = run.loop.roles.learner
+    assert learner.trainer is not None
+    load_module(learner.trainer.module, state)
+    run.loop.roles.inference.load(learner.parameters())
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("source", type=Path)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("--memory.count_discount", type=float, dest="count_discount")
+    parser.add_argument("--steps", type=int, default=250_000_000)
+    arguments = parser.parse_args()
+    config = frozen_config(
+        read_config(arguments.source), count_discount=arguments.count_discount, steps=arguments.steps
+    )
+    run = create(arguments.source, arguments.target, config)
+    for step, metrics in run.train():
+        print(f"{step:,} steps, return {metrics.get('charts/episodic_return')}", flush=True)
+    run.close()
+
+
+if __name__ == "__main__":
+    main()
