@@ -85,7 +85,8 @@ LAPTOP = RunConfig(
     representation=replace(
         GRID, embedding=EmbeddingConfig(torso=GridConfig(channels=2), dim=16, layer_norm=True)
     ),
-    trainer=GRID_TRAINER,
+    trainer=replace(GRID_TRAINER, learning_rate=2e-3),
+    evaluation_epsilon=0.0,
     terminal_observations="skipped",
     relabel=True,
     evaluation_episodes=20,

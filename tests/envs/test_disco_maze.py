@@ -300,3 +300,38 @@ def test_the_vector_maze_needs_neither_gymnasium_nor_torch():
         "import sys; import softcount.envs.disco_maze; assert not {'gymnasium', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_portraits_show_the_agent_at_each_place_with_colours_of_their_own():
+    env = DiscoMaze(DiscoMazeConfig(size=7, observation="palette"), num_envs=2, seed=0)
+    env.reset()
+    before = env.get_state()
+    places = np.arange(env.num_places)
+    first, second = (env.portray(places, np.random.default_rng(seed)) for seed in (1, 2))
+    for place in places:
+        assert np.argwhere(first[place] == AGENT).tolist() == [list(env.cell_of(place))]
+    is_wall = env.distances < 0
+    assert (first[:, is_wall] != second[:, is_wall]).any()
+    assert (first[:, ~is_wall] == second[:, ~is_wall]).all()
+    assert set(np.unique(first[:, is_wall])) == {1, 2, 3, 4, 5}
+    assert first[0][env.goal] == GOAL
+    np.testing.assert_equal(env.get_state(), before)
+
+
+def test_portraits_are_what_the_agent_sees_through_its_window():
+    whole = DiscoMaze(DiscoMazeConfig(size=7, observation="palette"), num_envs=1, seed=0)
+    window = DiscoMaze(DiscoMazeConfig(size=7, observation="palette", window=3), num_envs=1, seed=0)
+    seen = window.portray(np.array([4]), np.random.default_rng(0))[0]
+    row, column = whole.cell_of(4)
+    full = whole.portray(np.array([4]), np.random.default_rng(0))[0]
+    np.testing.assert_array_equal(seen, full[row - 1 : row + 2, column - 1 : column + 2])
+
+
+def test_places_that_are_not_there_cannot_be_portrayed():
+    env = DiscoMaze(DiscoMazeConfig(size=7), num_envs=1)
+    with pytest.raises(ValueError, match="expected numbers from 0 to 16"):
+        env.portray(np.array([17]), np.random.default_rng(0))
+    with pytest.raises(ValueError, match="every episode draws its own maze"):
+        DiscoMaze(DiscoMazeConfig(size=7, new_maze_each_episode=True), num_envs=1).portray(
+            np.array([0]), np.random.default_rng(0)
+        )

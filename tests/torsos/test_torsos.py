@@ -96,6 +96,13 @@ def test_the_colour_table_is_the_same_as_evaluating_every_pixel():
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
+def test_the_table_of_a_palette_starts_as_small_as_configured():
+    torch.manual_seed(0)
+    table = GridTorso(ArraySpec((2, 2), "uint8"), GridConfig(channels=4, palette_scale=0.3)).palette
+    assert table.std().item() == pytest.approx(0.3, rel=0.1)
+    assert abs(table.mean().item()) < 0.05
+
+
 def test_palette_indices_look_rows_up_in_the_order_of_the_cells():
     torso = GridTorso(ArraySpec((2, 2), "uint8"), GridConfig(channels=1, hidden_sizes=(), palette_size=10))
     with torch.no_grad():

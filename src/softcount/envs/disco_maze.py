@@ -233,6 +233,17 @@ class DiscoMaze:
             place=self._places(),
         )
 
+    def portray(self, places: Array, rng: np.random.Generator) -> Array:
+        """Returns an observation of each place `[N, ...]`, walls coloured by `rng`; changes nothing."""
+        places = np.asarray(places)
+        maze = self.maze
+        if self.config.new_maze_each_episode:
+            raise ValueError("places cannot be portrayed where every episode draws its own maze")
+        if places.ndim != 1 or not ((places >= 0) & (places < len(maze.cells))).all():
+            raise ValueError(f"places are {places}; expected numbers from 0 to {len(maze.cells) - 1}")
+        walls = np.broadcast_to(maze.places < 0, (len(places), self.config.size**2))
+        return self._paint(walls, maze.cells[places], np.full(len(places), maze.goal), rng)
+
     def get_state(self) -> State:
         """Returns all that the future depends on; mazes are a function of their layout number."""
         return {
@@ -271,24 +282,28 @@ class DiscoMaze:
         return np.asarray(self.maze.places[self._cell])
 
     def _draw(self) -> Array:
-        """Paints all copies: fresh wall colours, the goal, the agent on top."""
-        cfg = self.config
-        image = self.rng.integers(1, 1 + NUM_WALL_COLOURS, size=self._is_wall.shape, dtype=np.uint8)
-        image *= self._is_wall
-        image[self._rows, self._goal] = GOAL
-        image[self._rows, self._cell] = AGENT
-        image = image.reshape(self.num_envs, cfg.size, cfg.size)
+        return self._paint(self._is_wall, self._cell, self._goal, self.rng)
+
+    def _paint(self, is_wall: Array, cell: Array, goal: Array, rng: np.random.Generator) -> Array:
+        """Paints mazes: fresh wall colours, the goal, the agent on top."""
+        cfg, rows = self.config, np.arange(len(cell))
+        image = rng.integers(1, 1 + NUM_WALL_COLOURS, size=is_wall.shape, dtype=np.uint8)
+        image *= is_wall
+        image[rows, goal] = GOAL
+        image[rows, cell] = AGENT
+        image = image.reshape(-1, cfg.size, cfg.size)
         if cfg.window is not None:
-            image = self._look_through_window(image, cfg.window)
+            image = _look_through_window(image, cell, cfg.window)
         if cfg.upscale > 1:
             image = image.repeat(cfg.upscale, axis=1).repeat(cfg.upscale, axis=2)
         return PALETTE.take(image, axis=0) if cfg.observation == "rgb" else image
 
-    def _look_through_window(self, image: Array, window: int) -> Array:
-        half = window // 2
-        padded = np.pad(image, ((0, 0), (half, half), (half, half)), constant_values=OUTSIDE)
-        row, column = np.divmod(self._cell, self.config.size)
-        offsets = np.arange(window)
-        rows = (row[:, None] + offsets)[:, :, None]
-        columns = (column[:, None] + offsets)[:, None, :]
-        return np.asarray(padded[self._rows[:, None, None], rows, columns])
+
+def _look_through_window(image: Array, cell: Array, window: int) -> Array:
+    half, size = window // 2, image.shape[1]
+    padded = np.pad(image, ((0, 0), (half, half), (half, half)), constant_values=OUTSIDE)
+    row, column = np.divmod(cell, size)
+    offsets = np.arange(window)
+    rows = (row[:, None] + offsets)[:, :, None]
+    columns = (column[:, None] + offsets)[:, None, :]
+    return np.asarray(padded[np.arange(len(cell))[:, None, None], rows, columns])

@@ -23,7 +23,7 @@ from softcount import store
 from softcount.agents.meme.bandit import best_arm
 from softcount.bonuses.recode import Recode
 from softcount.config import RunConfig, changes, from_json, to_json
-from softcount.launch import checkpoint
+from softcount.launch import checkpoint, truth
 from softcount.launch.build import build, build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop
 from softcount.records import EventLog, MetricsLog
@@ -85,6 +85,7 @@ class Run:
                 metrics = self._metrics()
                 if config.evaluate_every and _crosses(before, loop.num_steps, config.evaluate_every):
                     metrics |= _describe_evaluation(self.evaluate())
+                    metrics |= truth.judge(loop, self._evaluation_seed())
                 self.log.write(loop.num_steps, metrics)
                 self.events.write(loop.num_steps, metrics)
                 yield loop.num_steps, metrics
@@ -96,11 +97,16 @@ class Run:
     def evaluate(self, *, keep_frames: bool = False) -> Evaluation:
         """Plays with the parameters that act now; the same step always plays the same episodes."""
         roles = self.loop.roles
-        seed = np.random.SeedSequence([seeds_of(self.config.seed).evaluation, self.loop.num_steps])
-        arm = best_arm(roles.actor.statistics())
         return self.evaluator(
-            arm, roles.memory.scorer(), seed=int(seed.generate_state(1)[0]), keep_frames=keep_frames
+            best_arm(roles.actor.statistics()),
+            roles.memory.scorer(),
+            seed=self._evaluation_seed(),
+            keep_frames=keep_frames,
         )
+
+    def _evaluation_seed(self) -> int:
+        seed = np.random.SeedSequence([seeds_of(self.config.seed).evaluation, self.loop.num_steps])
+        return int(seed.generate_state(1)[0])
 
     def save(self) -> None:
         """Takes a checkpoint."""

@@ -40,6 +40,9 @@ class GridConfig:
     """Dense layers, ReLU after each."""
     palette_size: int = 256
     """Rows of the table that `[H, W]` integer observations index."""
+    palette_scale: float = 0.1
+    """Spread of that table before learning. From a small one, what matters stands out soon and the
+    colours that mean nothing stay together. Decision 140."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +165,8 @@ class GridTorso(Torso):
         self.is_rgb = spec.dtype == "uint8" and spec.shape[2:] == (3,)
         self.scale = _scale(spec)
         if self.is_palette:
-            self.palette = nn.Parameter(torch.randn(config.palette_size, config.channels))
+            table = torch.randn(config.palette_size, config.channels)
+            self.palette = nn.Parameter(config.palette_scale * table)
         else:
             hidden = config.colour_hidden
             self.colours = nn.Sequential(

@@ -1,0 +1,78 @@
+"""How right is the bonus? What it pays for every place, beside what true counts would pay.
+
+Every place of the world is looked at a few times and scored, which changes nothing:
+
+    correlation    of log r^i with log 1/√N over the places visited so far
+    visited        median of r^i over places visited before, `unvisited` over the others
+    noise          squared distance of embeddings of ONE place to their mean, over the squared
+                   distance to the nearest other place: below 1, places can be told apart
+
+They tell where an error is: a noisy embedding, a memory that forgot, or the agent itself.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from softcount.launch.local import LocalLoop
+from softcount.types import Array
+
+LOOKS = 4
+"""Observations of each place."""
+
+
+@runtime_checkable
+class Portrayable(Protocol):
+    """A world that can show any of its places."""
+
+    def portray(self, places: Array, rng: np.random.Generator) -> Array: ...
+
+
+def judge(loop: LocalLoop, seed: int) -> dict[str, float]:
+    """Returns the measures above as metrics; none where the world or the bonus does not allow them."""
+    env, memory, coverage = loop.roles.actor.env, loop.roles.memory, loop.coverage
+    if coverage is None or memory.bonus is None or env.num_places is None or not isinstance(env, Portrayable):
+        return {}
+    rng = np.random.default_rng(seed)
+    places = np.tile(np.arange(env.num_places), LOOKS)
+    features = loop.roles.inference.embed(env.portray(places, rng))
+    never_first = np.zeros(len(places), bool)
+    paid = memory.scorer()(features, np.arange(len(places)), never_first, places)
+    measures = compare(paid.reshape(LOOKS, -1), coverage.visits)
+    if features.embedding is not None:
+        measures["noise"] = embedding_noise(features.embedding.reshape(LOOKS, env.num_places, -1))
+    return {f"truth/{name}": x for name, x in measures.items()}
+
+
+def compare(paid: Array, visits: Array) -> dict[str, float]:
+    """Compares rewards of looks at all places `[looks, places]` with the places' true counts.
+
+    >>> compare(np.array([[0.1, 0.2, 1.0]]), np.array([100, 25, 0]))
+    {'visited': 0.15, 'unvisited': 1.0, 'correlation': 1.0}
+    """
+    is_known = visits > 0
+    mean = paid.mean(axis=0)
+    measures = {
+        name: round(float(np.median(mean[chosen])), 6)
+        for name, chosen in (("visited", is_known), ("unvisited", ~is_known))
+        if chosen.any()
+    }
+    if is_known.sum() > 1 and np.ptp(visits[is_known]) > 0 and np.ptp(mean[is_known]) > 0:
+        logs = np.log(np.maximum(mean[is_known], 1e-12)), -0.5 * np.log(visits[is_known])
+        measures["correlation"] = round(float(np.corrcoef(*logs)[0, 1]), 6)
+    return measures
+
+
+def embedding_noise(embeddings: Array) -> float:
+    """Returns the median over places of (spread of one place) / (distance to the next), squared.
+
+    >>> embedding_noise(np.array([[[0.0], [4.0]], [[2.0], [6.0]]]))
+    0.0625
+    """
+    centres = embeddings.mean(axis=0)
+    spread = ((embeddings - centres) ** 2).sum(axis=-1).mean(axis=0)
+    apart = ((centres[:, None] - centres) ** 2).sum(axis=-1)
+    np.fill_diagonal(apart, np.inf)
+    return float(np.median(spread / np.maximum(apart.min(axis=1), 1e-12)))

@@ -1,0 +1,51 @@
+"""Comparing what a bonus pays with what true counts would pay."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from launch.test_local import TINY
+
+from softcount.launch.build import build
+from softcount.launch.local import LocalLoop
+from softcount.launch.truth import compare, embedding_noise, judge
+
+
+def test_true_counts_agree_with_themselves_and_their_opposite_disagrees():
+    visits = np.array([1, 4, 100, 0, 9])
+    paid = np.where(visits > 0, 1 / np.sqrt(np.maximum(visits, 1)), 1.0)[None]
+    measures = compare(paid, visits)
+    assert measures["correlation"] == pytest.approx(1.0)
+    assert measures["visited"] == pytest.approx((1 / 3 + 1 / 2) / 2, abs=1e-6)
+    assert measures["unvisited"] == 1.0
+    assert compare(1 / paid, visits)["correlation"] == pytest.approx(-1.0)
+
+
+def test_looks_are_averaged_per_place_before_places_are_compared():
+    paid = np.array([[0.0, 1.0], [0.4, 1.0]])
+    assert compare(paid, np.array([3, 0])) == {"visited": 0.2, "unvisited": 1.0}
+
+
+def test_noise_is_measured_against_the_nearest_other_place():
+    # Three places on a line at 0, 3 and 10; each look is off by one to either side.
+    centres = np.array([0.0, 3.0, 10.0])
+    looks = np.stack([centres - 1, centres + 1])[..., None]
+    assert embedding_noise(looks) == pytest.approx(np.median([1 / 9, 1 / 9, 1 / 49]))
+
+
+def test_judging_a_run_changes_nothing_in_it():
+    loop = LocalLoop(build(replace(TINY, steps=200)), overlap=False)
+    for _ in range(60):
+        loop.step()
+    before = loop.roles.memory.state_dict()["memory"]["atoms"].copy(), loop.roles.actor.env.get_state()["rng"]
+    first = judge(loop, seed=3)
+    assert first == judge(loop, seed=3)
+    assert {"truth/correlation", "truth/visited", "truth/unvisited", "truth/noise"} <= set(first)
+    assert first["truth/unvisited"] >= first["truth/visited"] > 0
+    np.testing.assert_array_equal(loop.roles.memory.state_dict()["memory"]["atoms"], before[0])
+    assert loop.roles.actor.env.get_state()["rng"] == before[1]
+
+
+def test_a_run_without_bonus_has_nothing_to_judge():
+    loop = LocalLoop(build(replace(TINY, agent="MEME")), overlap=False)
+    assert judge(loop, seed=0) == {}
