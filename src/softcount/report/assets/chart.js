@@ -12,7 +12,8 @@ function pointsOf(run, metric) {
 
 // Moving average whose start is not pulled to zero; gaps stay gaps.
 function smooth(points, weight) {
-  let sum = 0, total = 0;
+  let sum = 0,
+    total = 0;
   return points.map(({ x, y }) => {
     if (!isNumber(y)) return { x, y };
     sum = weight * sum + y;
@@ -23,18 +24,28 @@ function smooth(points, weight) {
 
 function pathOf(points, toX, toY) {
   let pen = "M";
-  return points.map(({ x, y }) => {
-    if (!isNumber(y)) { pen = "M"; return ""; }
-    const piece = `${pen}${toX(x).toFixed(1)} ${toY(y).toFixed(1)}`;
-    pen = "L";
-    return piece;
-  }).join("");
+  return points
+    .map(({ x, y }) => {
+      if (!isNumber(y)) {
+        pen = "M";
+        return "";
+      }
+      const piece = `${pen}${toX(x).toFixed(1)} ${toY(y).toFixed(1)}`;
+      pen = "L";
+      return piece;
+    })
+    .join("");
 }
 
 function range(values, kind) {
-  let low = values.length ? Math.min(...values) : 0, high = values.length ? Math.max(...values) : 1;
+  let low = values.length ? Math.min(...values) : 0,
+    high = values.length ? Math.max(...values) : 1;
   if (kind !== "number" || (low >= 0 && low < 0.6 * high)) low = Math.min(0, low);
-  if (high === low) { const pad = Math.abs(high) * 0.1 || 1; high += pad; low = low === 0 ? 0 : low - pad; }
+  if (high === low) {
+    const pad = Math.abs(high) * 0.1 || 1;
+    high += pad;
+    low = low === 0 ? 0 : low - pad;
+  }
   const pad = (high - low) * 0.04;
   return [low === 0 ? 0 : low - pad, high + pad];
 }
@@ -44,67 +55,166 @@ class LineChart {
     Object.assign(this, { metric, title, kind });
     this.last = el("span", { class: "last" });
     this.box = el("div");
-    this.node = el("figure", { class: "card chart", "data-metric": metric, style: "margin:0" },
-      el("div", { class: "head" }, el("h4", {}, title, el("span", { class: "key" }, metric)), this.last), this.box);
+    this.node = el(
+      "figure",
+      { class: "card chart", "data-metric": metric, style: "margin:0" },
+      el("div", { class: "head" }, el("h4", {}, title, el("span", { class: "key" }, metric)), this.last),
+      this.box,
+    );
     this.runs = RUNS.map((run, index) => ({ run, index })).filter(({ run }) => run.curves.series[metric]);
     new ResizeObserver(() => this.draw()).observe(this.box);
     CHARTS.push(this);
   }
 
   draw() {
-    const width = this.box.clientWidth, height = HEIGHT;
+    const width = this.box.clientWidth,
+      height = HEIGHT;
     if (!width) return;
-    this.curves = this.runs.filter(({ index }) => !VIEW.hidden.has(index)).map(({ run, index }) => {
-      const raw = pointsOf(run, this.metric);
-      return { run, index, raw, line: VIEW.smoothing ? smooth(raw, VIEW.smoothing) : raw };
-    });
+    this.curves = this.runs
+      .filter(({ index }) => !VIEW.hidden.has(index))
+      .map(({ run, index }) => {
+        const raw = pointsOf(run, this.metric);
+        return { run, index, raw, line: VIEW.smoothing ? smooth(raw, VIEW.smoothing) : raw };
+      });
     const points = this.curves.flatMap(({ line }) => line.filter(({ y }) => isNumber(y)));
-    const [low, high] = range(points.map(({ y }) => y), this.kind);
-    const xs = points.map(({ x }) => x), end = xs.length ? Math.max(...xs) : 1;
-    const start = Math.min(0, ...xs), span = end - start || 1;
-    this.toX = (x) => MARGIN.left + (x - start) / span * (width - MARGIN.left - MARGIN.right);
-    this.fromX = (pixel) => start + (pixel - MARGIN.left) / (width - MARGIN.left - MARGIN.right) * span;
-    this.toY = (y) => height - MARGIN.bottom - (y - low) / (high - low) * (height - MARGIN.top - MARGIN.bottom);
+    const [low, high] = range(
+      points.map(({ y }) => y),
+      this.kind,
+    );
+    const xs = points.map(({ x }) => x),
+      end = xs.length ? Math.max(...xs) : 1;
+    const start = Math.min(0, ...xs),
+      span = end - start || 1;
+    this.toX = (x) => MARGIN.left + ((x - start) / span) * (width - MARGIN.left - MARGIN.right);
+    this.fromX = (pixel) => start + ((pixel - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * span;
+    this.toY = (y) =>
+      height - MARGIN.bottom - ((y - low) / (high - low)) * (height - MARGIN.top - MARGIN.bottom);
     this.hover = draw("g", { class: "hover" });
-    this.svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", tabindex: 0, "aria-label": this.describe(),
-      onpointermove: (event) => this.point(event), onpointerdown: (event) => this.point(event),
-      onpointerleave: () => moveCursor(null), onkeydown: (event) => this.key(event), onblur: () => moveCursor(null) },
-      this.axes(low, high, start, end, width, height), this.curves.map((curve) => this.line(curve)), this.hover);
+    this.svg = draw(
+      "svg",
+      {
+        viewBox: `0 0 ${width} ${height}`,
+        height,
+        role: "img",
+        tabindex: 0,
+        "aria-label": this.describe(),
+        onpointermove: (event) => this.point(event),
+        onpointerdown: (event) => this.point(event),
+        onpointerleave: () => moveCursor(null),
+        onkeydown: (event) => this.key(event),
+        onblur: () => moveCursor(null),
+      },
+      this.axes(low, high, start, end, width, height),
+      this.curves.map((curve) => this.line(curve)),
+      this.hover,
+    );
     this.box.replaceChildren(this.svg);
     this.showLast();
   }
 
   axes(low, high, start, end, width, height) {
     const across = ticks(low, high, 4).map((y) => [
-      draw("line", { class: "gridline", x1: MARGIN.left, x2: width - MARGIN.right, y1: this.toY(y), y2: this.toY(y) }),
-      draw("text", { x: MARGIN.left - 7, y: this.toY(y) + 4, "text-anchor": "end" }, this.kind === "share" ? `${Number((100 * y).toPrecision(3))}%` : compact(y))]);
+      draw("line", {
+        class: "gridline",
+        x1: MARGIN.left,
+        x2: width - MARGIN.right,
+        y1: this.toY(y),
+        y2: this.toY(y),
+      }),
+      draw(
+        "text",
+        { x: MARGIN.left - 7, y: this.toY(y) + 4, "text-anchor": "end" },
+        this.kind === "share" ? `${Number((100 * y).toPrecision(3))}%` : compact(y),
+      ),
+    ]);
     const along = (end > start ? ticks(start, end, (width - 60) / 80) : [start]).map((x, i, all) =>
-      draw("text", { x: this.toX(x), y: height - 6, "text-anchor": this.toX(x) > width - 28 ? "end" : "middle" },
-        compact(x) + (VIEW.x === "hours" && i === all.length - 1 ? " h" : "")));
-    return [...across.flat(), draw("line", { class: "axis", x1: MARGIN.left, x2: width - MARGIN.right, y1: height - MARGIN.bottom, y2: height - MARGIN.bottom }), ...along];
+      draw(
+        "text",
+        { x: this.toX(x), y: height - 6, "text-anchor": this.toX(x) > width - 28 ? "end" : "middle" },
+        compact(x) + (VIEW.x === "hours" && i === all.length - 1 ? " h" : ""),
+      ),
+    );
+    return [
+      ...across.flat(),
+      draw("line", {
+        class: "axis",
+        x1: MARGIN.left,
+        x2: width - MARGIN.right,
+        y1: height - MARGIN.bottom,
+        y2: height - MARGIN.bottom,
+      }),
+      ...along,
+    ];
   }
 
   line({ index, raw, line }) {
-    const attributes = (points, extra) => ({ class: `curve ${extra}`, d: pathOf(points, this.toX, this.toY), stroke: colour(index),
-      "stroke-dasharray": dashes(index), "data-run": index, "data-points": points.filter(({ y }) => isNumber(y)).length });
+    const attributes = (points, extra) => ({
+      class: `curve ${extra}`,
+      d: pathOf(points, this.toX, this.toY),
+      stroke: colour(index),
+      "stroke-dasharray": dashes(index),
+      "data-run": index,
+      "data-points": points.filter(({ y }) => isNumber(y)).length,
+    });
     const known = line.filter(({ y }) => isNumber(y));
-    const dots = known.length > 12 ? [] : known.map(({ x, y }) => draw("circle", { cx: this.toX(x), cy: this.toY(y), r: known.length === 1 ? 4 : 2.4, fill: colour(index) }));
-    return draw("g", {}, raw === line ? null : draw("path", attributes(raw, "raw")), draw("path", attributes(line, "main")), dots);
+    const dots =
+      known.length > 12
+        ? []
+        : known.map(({ x, y }) =>
+            draw("circle", {
+              cx: this.toX(x),
+              cy: this.toY(y),
+              r: known.length === 1 ? 4 : 2.4,
+              fill: colour(index),
+            }),
+          );
+    return draw(
+      "g",
+      {},
+      raw === line ? null : draw("path", attributes(raw, "raw")),
+      draw("path", attributes(line, "main")),
+      dots,
+    );
   }
 
   nearest(points, x) {
     let best = null;
-    for (const point of points) if (isNumber(point.y) && (!best || Math.abs(point.x - x) < Math.abs(best.x - x))) best = point;
+    for (const point of points)
+      if (isNumber(point.y) && (!best || Math.abs(point.x - x) < Math.abs(best.x - x))) best = point;
     return best;
   }
 
   cursor(x) {
     if (!this.hover) return [];
-    if (x === null) { this.hover.replaceChildren(); return []; }
-    const found = this.curves.map((curve) => ({ ...curve, at: this.nearest(curve.line, x) })).filter(({ at }) => at);
-    const line = found.length ? draw("line", { class: "cursor", x1: this.toX(found[0].at.x), x2: this.toX(found[0].at.x), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }) : null;
-    this.hover.replaceChildren(...[line].filter(Boolean), ...found.map(({ index, at }) =>
-      draw("circle", { cx: this.toX(at.x), cy: this.toY(at.y), r: 4, fill: colour(index), stroke: "var(--card)", "stroke-width": 1.5 })));
+    if (x === null) {
+      this.hover.replaceChildren();
+      return [];
+    }
+    const found = this.curves
+      .map((curve) => ({ ...curve, at: this.nearest(curve.line, x) }))
+      .filter(({ at }) => at);
+    const line = found.length
+      ? draw("line", {
+          class: "cursor",
+          x1: this.toX(found[0].at.x),
+          x2: this.toX(found[0].at.x),
+          y1: MARGIN.top,
+          y2: HEIGHT - MARGIN.bottom,
+        })
+      : null;
+    this.hover.replaceChildren(
+      ...[line].filter(Boolean),
+      ...found.map(({ index, at }) =>
+        draw("circle", {
+          cx: this.toX(at.x),
+          cy: this.toY(at.y),
+          r: 4,
+          fill: colour(index),
+          stroke: "var(--card)",
+          "stroke-width": 1.5,
+        }),
+      ),
+    );
     return found;
   }
 
@@ -113,26 +223,47 @@ class LineChart {
     const found = this.cursor(x);
     if (!found.length) return hideTip();
     const when = VIEW.x === "steps" ? `step ${whole(found[0].at.x)}` : `after ${clock(found[0].at.x)}`;
-    showTip(event, when, found.map(({ run, index, at }) => [colour(index), RUNS.length > 1 ? run.name : this.title, show(at.y, this.kind)]));
+    showTip(
+      event,
+      when,
+      found.map(({ run, index, at }) => [
+        colour(index),
+        RUNS.length > 1 ? run.name : this.title,
+        show(at.y, this.kind),
+      ]),
+    );
   }
 
   key(event) {
-    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key], points = (this.curves[0] || { line: [] }).line.filter(({ y }) => isNumber(y));
+    const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key],
+      points = (this.curves[0] || { line: [] }).line.filter(({ y }) => isNumber(y));
     if (!move || !points.length) return;
     event.preventDefault();
     this.at = Math.min(points.length - 1, Math.max(0, (this.at ?? points.length) + move));
-    const box = this.svg.getBoundingClientRect(), x = points[this.at].x;
+    const box = this.svg.getBoundingClientRect(),
+      x = points[this.at].x;
     this.point({ clientX: box.left + this.toX(x), clientY: box.top + 30 }, x);
   }
 
   showLast() {
-    const values = this.curves.map(({ raw, index }) => [index, raw.filter(({ y }) => isNumber(y)).at(-1)]).filter(([, point]) => point);
-    this.last.replaceChildren(...(values.length > 3 ? [] : values).map(([index, { y }]) =>
-      el("span", { style: RUNS.length > 1 ? `color:${colour(index)}` : "" }, this.kind === "share" ? show(y, "share") : plain(y))));
+    const values = this.curves
+      .map(({ raw, index }) => [index, raw.filter(({ y }) => isNumber(y)).at(-1)])
+      .filter(([, point]) => point);
+    this.last.replaceChildren(
+      ...(values.length > 3 ? [] : values).map(([index, { y }]) =>
+        el(
+          "span",
+          { style: RUNS.length > 1 ? `color:${colour(index)}` : "" },
+          this.kind === "share" ? show(y, "share") : plain(y),
+        ),
+      ),
+    );
   }
 
   describe() {
-    const ends = this.curves.map(({ run, raw }) => `${run.name}: ${raw.length} points, last ${show(raw.at(-1)?.y, this.kind)}`);
+    const ends = this.curves.map(
+      ({ run, raw }) => `${run.name}: ${raw.length} points, last ${show(raw.at(-1)?.y, this.kind)}`,
+    );
     return `${this.title} (${this.metric}). ${ends.join("; ")}`;
   }
 }

@@ -1,11 +1,33 @@
 // Puts the page together.
 const SECTIONS = [
-  ["summary", "Summary", RUNS.length > 1 ? "The last report of each run that has the number." : "By the last report that has the number.", summarySection],
+  [
+    "summary",
+    "Summary",
+    RUNS.length > 1
+      ? "The last report of each run that has the number."
+      : "By the last report that has the number.",
+    summarySection,
+  ],
   ["world", "World", "Where the run has been, at its last checkpoint.", worldSection],
-  ["clip", "What the agent does", "The first of some evaluation episodes, played with little noise by what the run had learned at its last checkpoint.", clipSection],
+  [
+    "clip",
+    "What the agent does",
+    "The first of some evaluation episodes, played with little noise by what the run had learned at its last checkpoint.",
+    clipSection,
+  ],
   ["curves", "Curves", "Move over a chart to read all of them at the same place.", curvesSection],
-  ["memory", "Memory", "RECODE's atoms at the last checkpoint, projected on their two main axes.", memorySection],
-  ["time", "Time", "How the acting thread spent its time since the process started. The learner works beside it; acting waits when the replay ratio asks for an update that is not ready.", timeSection],
+  [
+    "memory",
+    "Memory",
+    "RECODE's atoms at the last checkpoint, projected on their two main axes.",
+    memorySection,
+  ],
+  [
+    "time",
+    "Time",
+    "How the acting thread spent its time since the process started. The learner works beside it; acting waits when the replay ratio asks for an update that is not ready.",
+    timeSection,
+  ],
   ["configuration", "Configuration", "", configSection],
 ];
 
@@ -13,34 +35,77 @@ function header() {
   const worlds = [...new Set(RUNS.map((run) => `${run.config.agent} on ${worldName(run)}`))];
   const title = RUNS.length === 1 ? RUNS[0].name : `${RUNS.length} runs compared`;
   return [
-    el("div", {}, el("h1", {}, title), worlds.map((world) => el("div", { class: "soft" }, world))),
+    el(
+      "div",
+      {},
+      el("h1", {}, title),
+      worlds.map((world) => el("div", { class: "soft" }, world)),
+    ),
     el("button", { type: "button", id: "theme", onclick: toggleTheme }),
   ];
 }
 
 function notes() {
-  const lines = RUNS.filter((run) => run.notes.length).map((run) => el("p", {}, RUNS.length > 1 ? el("b", {}, `${run.name}: `) : null, run.notes.join(" ")));
+  const lines = RUNS.filter((run) => run.notes.length).map((run) =>
+    el("p", {}, RUNS.length > 1 ? el("b", {}, `${run.name}: `) : null, run.notes.join(" ")),
+  );
   return lines.length ? el("div", { class: "notes" }, lines) : null;
 }
 
 // The system's choice holds until the button is pressed; then the button's, also after a reload.
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (document.documentElement.dataset.theme || (prefersDark.matches ? "dark" : "light")) === "dark";
-const nameTheme = () => { document.getElementById("theme").textContent = isDark() ? "☀ Light" : "☾ Dark"; };
+const isDark = () =>
+  (document.documentElement.dataset.theme || (prefersDark.matches ? "dark" : "light")) === "dark";
+const nameTheme = () => {
+  document.getElementById("theme").textContent = isDark() ? "☀ Light" : "☾ Dark";
+};
 function toggleTheme() {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-  try { localStorage.setItem("softcount-theme", document.documentElement.dataset.theme); } catch { /* not kept: storage is off */ }
+  try {
+    localStorage.setItem("softcount-theme", document.documentElement.dataset.theme);
+  } catch {
+    /* not kept: storage is off */
+  }
   nameTheme();
 }
-try { const kept = localStorage.getItem("softcount-theme"); if (kept) document.documentElement.dataset.theme = kept; } catch { /* storage is off */ }
+try {
+  const kept = localStorage.getItem("softcount-theme");
+  if (kept) document.documentElement.dataset.theme = kept;
+} catch {
+  /* storage is off */
+}
 
 document.getElementById("top").append(...header());
-document.getElementById("bar").append(el("div", {},
-  el("nav", { "aria-label": "Sections" }, SECTIONS.map(([id, title]) => el("a", { href: `#${id}` }, title))),
-  RUNS.length > 1 ? legend() : null));
-const sections = SECTIONS.map(([id, title, lead, make]) => el("section", { id }, el("h2", {}, title), lead ? el("p", { class: "lead" }, lead) : null, make()));
-const [summary, world, clip, ...others] = sections;  // of one run, the world and what it does in it go side by side
-document.getElementById("main").replaceChildren(...[notes(), summary, ...(RUNS.length === 1 ? [el("div", { class: "pair" }, world, clip)] : [world, clip]), ...others].filter(Boolean));
-document.getElementById("foot").append(`Made by softcount ${DATA.version} from ${RUNS.map((run) => `${whole(run.num_reports)} reports of ${run.name}`).join(", ")}.`);
+document.getElementById("bar").append(
+  el(
+    "div",
+    {},
+    el(
+      "nav",
+      { "aria-label": "Sections" },
+      SECTIONS.map(([id, title]) => el("a", { href: `#${id}` }, title)),
+    ),
+    RUNS.length > 1 ? legend() : null,
+  ),
+);
+const sections = SECTIONS.map(([id, title, lead, make]) =>
+  el("section", { id }, el("h2", {}, title), lead ? el("p", { class: "lead" }, lead) : null, make()),
+);
+const [summary, world, clip, ...others] = sections; // of one run, the world and what it does in it go side by side
+document
+  .getElementById("main")
+  .replaceChildren(
+    ...[
+      notes(),
+      summary,
+      ...(RUNS.length === 1 ? [el("div", { class: "pair" }, world, clip)] : [world, clip]),
+      ...others,
+    ].filter(Boolean),
+  );
+document
+  .getElementById("foot")
+  .append(
+    `Made by softcount ${DATA.version} from ${RUNS.map((run) => `${whole(run.num_reports)} reports of ${run.name}`).join(", ")}.`,
+  );
 nameTheme();
 prefersDark.addEventListener("change", nameTheme);

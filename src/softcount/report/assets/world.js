@@ -3,15 +3,33 @@ function worldSection() {
   const mapped = RUNS.filter((run) => run.world.shape);
   const state = { by: "first_seen", path: false };
   const grid = runGrid();
-  const refresh = () => grid.replaceChildren(...RUNS.map((run, index) => worldCard(run, index, state, mapped)));
+  const refresh = () =>
+    grid.replaceChildren(...RUNS.map((run, index) => worldCard(run, index, state, mapped)));
   refresh();
   if (!mapped.length) return [grid];
-  const path = el("input", { type: "checkbox", onchange: () => { state.path = path.checked; refresh(); } });
+  const path = el("input", {
+    type: "checkbox",
+    onchange: () => {
+      state.path = path.checked;
+      refresh();
+    },
+  });
   const hasPath = mapped.some((run) => run.clip.cells && run.clip.cells.some(Boolean));
   return [
-    el("div", { class: "controls", style: "margin-bottom:12px" },
-      el("label", {}, "Colour ", choice("Colour of cells", { first_seen: "First seen", visits: "Visits" }, state.by, (by) => { state.by = by; refresh(); })),
-      hasPath ? el("label", {}, path, "Path of the episode shown") : null),
+    el(
+      "div",
+      { class: "controls", style: "margin-bottom:12px" },
+      el(
+        "label",
+        {},
+        "Colour ",
+        choice("Colour of cells", { first_seen: "First seen", visits: "Visits" }, state.by, (by) => {
+          state.by = by;
+          refresh();
+        }),
+      ),
+      hasPath ? el("label", {}, path, "Path of the episode shown") : null,
+    ),
     grid,
   ];
 }
@@ -21,22 +39,56 @@ function worldCard(run, index, state, mapped) {
   const card = el("div", { class: "card map", "data-run": index }, runTitle(run, index));
   if (world.visited !== undefined) {
     const of = world.places ? ` of ${whole(world.places)}` : "";
-    card.append(el("p", { class: "soft" }, el("b", { style: "color:var(--text)" }, `${whole(world.visited)}${of} places`), ` in ${whole(world.steps)} steps`));
+    card.append(
+      el(
+        "p",
+        { class: "soft" },
+        el("b", { style: "color:var(--text)" }, `${whole(world.visited)}${of} places`),
+        ` in ${whole(world.steps)} steps`,
+      ),
+    );
   }
-  if (!world.shape) { card.append(empty(world.missing)); return card; }
-  const alike = mapped.filter((other) => worldName(other) === worldName(run));  // these share one scale
+  if (!world.shape) {
+    card.append(empty(world.missing));
+    return card;
+  }
+  const alike = mapped.filter((other) => worldName(other) === worldName(run)); // these share one scale
   const top = alike.reduce((most, other) => Math.max(most, ...other.world[state.by]), 1);
-  const share = (value) => (state.by === "visits" ? Math.log(value) / Math.max(Math.log(top), 1e-9) : value / top);
-  const cell = (kind, [row, column], extra) => draw("rect", { class: kind, x: column + 0.03, y: row + 0.03, width: 0.94, height: 0.94, ...extra });
+  const share = (value) =>
+    state.by === "visits" ? Math.log(value) / Math.max(Math.log(top), 1e-9) : value / top;
+  const cell = (kind, [row, column], extra) =>
+    draw("rect", { class: kind, x: column + 0.03, y: row + 0.03, width: 0.94, height: 0.94, ...extra });
   const [rows, columns] = world.shape;
-  const map = draw("svg", { viewBox: `0 0 ${columns} ${rows}`, class: world.floor ? "" : "unbounded", role: "img",
-    "aria-label": `Map of ${run.name}: ${world.visited} places visited`, style: `aspect-ratio:${columns}/${rows};max-width:${Math.round(460 * Math.max(1, columns / rows))}px`,
-    onpointermove: (event) => tellCell(event, world), onpointerdown: (event) => tellCell(event, world), onpointerleave: hideTip },
+  const map = draw(
+    "svg",
+    {
+      viewBox: `0 0 ${columns} ${rows}`,
+      class: world.floor ? "" : "unbounded",
+      role: "img",
+      "aria-label": `Map of ${run.name}: ${world.visited} places visited`,
+      style: `aspect-ratio:${columns}/${rows};max-width:${Math.round(460 * Math.max(1, columns / rows))}px`,
+      onpointermove: (event) => tellCell(event, world),
+      onpointerdown: (event) => tellCell(event, world),
+      onpointerleave: hideTip,
+    },
     (world.floor || []).map((at) => cell("floor", at)),
     world.cells.map((at, i) => cell("seen", at, { fill: ramp(share(world[state.by][i])), "data-cell": i })),
-    world.goal ? star(world.goal) : null, state.path ? pathOnMap(run.clip.cells || []) : null);
-  const key = state.by === "visits" ? rampBar("1 visit", `${whole(top)} visits`) : rampBar("step 0", `step ${whole(top)}`);
-  if (world.floor) key.append(el("span", {}, el("i", { class: "swatch", style: "color:var(--floor);min-width:12px;vertical-align:-1px" }), " never seen"));
+    world.goal ? star(world.goal) : null,
+    state.path ? pathOnMap(run.clip.cells || []) : null,
+  );
+  const key =
+    state.by === "visits"
+      ? rampBar("1 visit", `${whole(top)} visits`)
+      : rampBar("step 0", `step ${whole(top)}`);
+  if (world.floor)
+    key.append(
+      el(
+        "span",
+        {},
+        el("i", { class: "swatch", style: "color:var(--floor);min-width:12px;vertical-align:-1px" }),
+        " never seen",
+      ),
+    );
   if (world.goal) key.append(el("span", {}, "★ goal"));
   card.append(map, key);
   return card;
@@ -46,18 +98,30 @@ function tellCell(event, world) {
   const i = event.target.dataset.cell;
   if (i === undefined) return hideTip();
   const [row, column] = world.cells[i];
-  showTip(event, `row ${row}, column ${column}`, [[null, "first seen at step", whole(world.first_seen[i])], [null, "visits", whole(world.visits[i])]]);
+  showTip(event, `row ${row}, column ${column}`, [
+    [null, "first seen at step", whole(world.first_seen[i])],
+    [null, "visits", whole(world.visits[i])],
+  ]);
 }
 
 function star([row, column]) {
   const points = [...Array(10).keys()].map((i) => {
-    const radius = i % 2 ? 0.19 : 0.45, angle = Math.PI * (i / 5 - 0.5);
+    const radius = i % 2 ? 0.19 : 0.45,
+      angle = Math.PI * (i / 5 - 0.5);
     return `${column + 0.5 + radius * Math.cos(angle)},${row + 0.52 + radius * Math.sin(angle)}`;
   });
   return draw("polygon", { class: "goal", points: points.join(" ") });
 }
 
 function pathOnMap(cells) {
-  const points = cells.filter(Boolean).map(([row, column]) => `${column + 0.5},${row + 0.5}`).join(" ");
-  return draw("g", {}, draw("polyline", { class: "path under", points }), draw("polyline", { class: "path", points }));
+  const points = cells
+    .filter(Boolean)
+    .map(([row, column]) => `${column + 0.5},${row + 0.5}`)
+    .join(" ");
+  return draw(
+    "g",
+    {},
+    draw("polyline", { class: "path under", points }),
+    draw("polyline", { class: "path", points }),
+  );
 }
