@@ -1,11 +1,13 @@
 """Drop-in learning: does the bonus help agents that people already have?
 
     python -m softcount.experiments.drop_in_learning --worlds maze --seeds 0 1 2
+    python -m softcount.experiments.drop_in_learning --bonuses COUNT --seeds 0
     python -m softcount.experiments.drop_in_learning --plot
 
 Three agents (`examples/ppo_recode.py`, Stable-Baselines3's PPO and DQN) × three bonuses (none,
 RND, RECODE-AP) × two worlds: a Disco Maze whose walls only block, and one layout of a
-MiniGrid task of several rooms. Each run is one JSON file under `results/drop_in`; what is
+MiniGrid task of several rooms. `COUNT`, true visit counts, is the limit of what a bonus can do
+for an agent. Each run is one JSON file under `results/drop_in`; what is
 there is not run again, so that a stopped series is continued by the same command.
 """
 
@@ -26,12 +28,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from softcount.experiments.drop_in_counts import CountingVectorEnv, counting_vec_env
 from softcount.integrations import SMALL_WORLD, IntrinsicRewardConfig
 from softcount.store import write_atomically
 
 ROOT = Path(__file__).parents[3]
 AGENTS = ("ppo_recode", "sb3-ppo", "sb3-dqn")
 BONUSES = ("none", "RND", "RECODE-AP")
+COUNT = "COUNT"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +45,8 @@ class World:
     env_id: str
     maze_size: int = 15
     layout_seed: int | None = None
-    steps: int = 122_880
-    dqn_steps: int = 40_000
+    steps: int = 61_440
+    dqn_steps: int = 32_000
     num_places: int | None = None
 
     def steps_of(self, agent: str) -> int:
@@ -51,33 +55,31 @@ class World:
 
 WORLDS = {
     "maze": World(env_id="disco-maze", maze_size=15, num_places=97),
-    "multiroom": World(env_id="MiniGrid-MultiRoom-N4-S5-v0", layout_seed=1),
+    "multiroom": World(env_id="MiniGrid-MultiRoom-N4-S5-v1", layout_seed=1, dqn_steps=28_000),
 }
 
-PPO_SETTINGS: dict[str, Any] = {"learning_rate": 3e-4, "ent_coef": 0.02, "int_gamma": 0.95, "ext_coef": 10.0}
-"""Of `ppo_recode.py`, where they differ from its defaults."""
 SB3_PPO: dict[str, Any] = {
-    "n_steps": 64,
-    "batch_size": 512,
+    "n_steps": 16,
+    "batch_size": 128,
     "n_epochs": 4,
-    "learning_rate": 3e-4,
+    "learning_rate": 1e-3,
     "ent_coef": 0.02,
     "gamma": 0.95,
 }
 SB3_DQN: dict[str, Any] = {
     "learning_rate": 1e-3,
-    "buffer_size": 50_000,
+    "buffer_size": 20_000,
     "learning_starts": 2_000,
     "batch_size": 128,
-    "train_freq": 4,
-    "gradient_steps": 4,
-    "target_update_interval": 1_000,
-    "exploration_fraction": 0.2,
+    "train_freq": 2,
+    "gradient_steps": 2,
+    "target_update_interval": 500,
+    "exploration_fraction": 0.1,
     "exploration_final_eps": 0.05,
     "gamma": 0.95,
 }
-SB3_WEIGHT = {"RND": 0.1, "RECODE-AP": 0.1}
-"""Weight of the bonus beside a reward of 1 at the goal, in the mixed reward."""
+SB3_WEIGHT = 1.0
+"""Weight of the bonus beside a reward of at most 1 at the goal, in the mixed reward."""
 
 
 def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     return {
         "agent": agent,
         "bonus": bonus,
-        "bonus_config": None if bonus == "none" else repr(config_of(bonus)),
+        "bonus_config": None if bonus in ("none", COUNT) else repr(config_of(bonus)),
         "world": asdict(world),
         "seed": seed,
         **result,
@@ -116,8 +118,9 @@ def _run_ppo_recode(bonus: str, world: World, seed: int) -> dict[str, Any]:
         total_timesteps=world.steps_of("ppo_recode"),
         maze_size=world.maze_size,
         layout_seed=world.layout_seed,
-        **PPO_SETTINGS,
     )
+    if bonus == COUNT:
+        example.IntrinsicRewardWrapper = lambda envs, name, **options: CountingVectorEnv(envs)
     record = example.train(args)
     keys = ("step", "episodic_return", "places", "intrinsic", "seconds")
     curve = [{key: row[key] for key in keys} for row in record["curve"]]
@@ -136,8 +139,10 @@ def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     num_envs = 32 if agent == "sb3-ppo" else 8
     env: Any = VecMonitor(DummyVecEnv([lambda: example.make_env(args)] * num_envs))
     env.seed(seed)
-    if bonus != "none":
-        env = IntrinsicVecEnv(env, bonus, seed=seed, weight=SB3_WEIGHT[bonus], config=config_of(bonus))
+    if bonus == COUNT:
+        env = counting_vec_env(env, SB3_WEIGHT)
+    elif bonus != "none":
+        env = IntrinsicVecEnv(env, bonus, seed=seed, weight=SB3_WEIGHT, config=config_of(bonus))
     if agent == "sb3-ppo":
         model: Any = PPO("MlpPolicy", env, seed=seed, device="cpu", **SB3_PPO)
     else:
@@ -147,7 +152,7 @@ def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     settings = {
         **(SB3_PPO if agent == "sb3-ppo" else SB3_DQN),
         "num_envs": num_envs,
-        "weight": SB3_WEIGHT.get(bonus),
+        "weight": None if bonus == "none" else SB3_WEIGHT,
     }
     return {"settings": settings, "curve": watch.curve, "first_success": watch.first_success}
 
@@ -213,7 +218,7 @@ def plot(folder: Path, target: Path) -> None:
     figure = Figure(figsize=(4 * len(AGENTS), 5 * len(worlds)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(2 * len(worlds), len(AGENTS), squeeze=False)
-    colours = dict(zip(BONUSES, ("0.5", "tab:orange", "tab:blue"), strict=True))
+    colours = dict(zip((*BONUSES, COUNT), ("0.5", "tab:orange", "tab:blue", "tab:green"), strict=True))
     for record in records:
         column = AGENTS.index(record["agent"])
         row = 2 * worlds.index(record["world"]["env_id"])
@@ -234,7 +239,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS))
     parser.add_argument("--agents", nargs="+", choices=AGENTS, default=list(AGENTS))
-    parser.add_argument("--bonuses", nargs="+", choices=BONUSES, default=list(BONUSES))
+    parser.add_argument("--bonuses", nargs="+", choices=[*BONUSES, COUNT], default=list(BONUSES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", type=int, help="instead of the world's own number")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "drop_in")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from softcount.bonuses import NormaliserConfig
 from softcount.memory import RecodeConfig
+from softcount.presets import LAPTOP
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.roles.memory_server import TerminalObservations
@@ -54,20 +55,12 @@ class IntrinsicRewardConfig:
 
 
 SMALL_WORLD = IntrinsicRewardConfig(
-    memory=RecodeConfig(
-        size=2_000,
-        neighbours=5,
-        warmup_atoms=2_000,
-        count_discount=0.9999,
-        kernel_epsilon=0.1,
-        reward_constant=1.0,
-    ),
-    normaliser=NormaliserConfig(kind="none"),
-    trainer=TrainerConfig(
-        learning_rate=2e-3, weight_decay=0.0, schedule="saturating", acting="slow", slow_step=0.02
-    ),
-    first_update=8_000,
-    first_updates=400,
-    steps_per_update=192,
+    memory=replace(LAPTOP.memory, size=800, warmup_atoms=800),
+    normaliser=LAPTOP.normaliser,
+    trainer=replace(LAPTOP.trainer, learning_rate=2e-3, slow_step=0.02),
+    first_update=12_000,
+    first_updates=300,
+    steps_per_update=256,
+    history_size=50_000,
 )
-"""For worlds of hundreds of places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""
+"""For worlds of about a hundred places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""

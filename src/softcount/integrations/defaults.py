@@ -19,19 +19,25 @@ from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import GRID, GRID_TRAINER, RepresentationConfig
 from softcount.representations.rnd import RndConfig
 from softcount.representations.trainer import TrainerConfig
+from softcount.torsos import GridConfig
 from softcount.types import ObservationSpec
 
 SMALLEST_FRAME = 36
 """Pixels a side from which DQN's three convolutions fit."""
+
+SETTLING_GRID = GridConfig(channels=2, colour_hidden=64, hidden_sizes=())
+"""A wide table of colours learns soon which of them do not matter, and with nothing between the cells and the
+embedding a cell never visited is far from all that were. Decision 130."""
 
 
 def choose_representation(spec: ObservationSpec, encoder: Any = None) -> RepresentationConfig:
     """Returns settings for observations of this spec, or with an encoder of the user's own."""
     torso = encoder if encoder is not None else choose_torso(spec)
     is_frame = torso == "dqn"
+    embedder = SETTLING_GRID if torso == "grid" and encoder is None else torso
     return replace(
         GRID,
-        embedding=EmbeddingConfig(torso=torso, dim=32 if is_frame else 16, layer_norm=True),
+        embedding=EmbeddingConfig(torso=embedder, dim=32 if is_frame else 16, layer_norm=True),
         rnd=RndConfig() if is_frame else replace(GRID.rnd, torso=torso),
     )
 
