@@ -1,6 +1,6 @@
 """Training runs behind the figures that need an agent: one process at a time, resumable, shared.
 
-All train in 11×11 Random Disco Mazes with the `laptop` preset for 300,000 steps; seed s walks layout
+All train in 11×11 Random Disco Mazes with the `laptop` preset for 150,000 steps; seed s walks layout
 10 + s, none of which the preset was chosen on. Every 20,000 steps the run is asked, for every place
 of the maze: how often was it visited, what would a visit be paid now (mean over four drawings of the
 walls), how many atoms of the memory stand for it, and what do they count.
@@ -45,7 +45,7 @@ from softcount.types import Array
 
 FOLDER = RESULTS / "runs"
 RUNS = Path("runs/figures")
-STEPS = 300_000
+STEPS = 150_000
 FIRST_LAYOUT = 10
 DRAWINGS = 4
 SNAPSHOTS, SUMMARY = "places.jsonl", "summary.json"
