@@ -36,7 +36,7 @@ from softcount.integrations.gymnasium import IntrinsicRewardWrapper
 @dataclass
 class Args:
     env_id: str = "disco-maze"
-    """A Gymnasium id with discrete actions, or `disco-maze` (walls block, they do not kill)"""
+    """A Gymnasium id with discrete actions, or `disco-maze`"""
     bonus: str = "RECODE-AP"
     """RECODE-AP, RND, NGU-AP, … or `none`"""
     seed: int = 0
@@ -63,6 +63,8 @@ class Args:
     hidden: int = 128
     maze_size: int = 21
     """side of the disco maze"""
+    lethal: bool = False
+    """whether its walls kill; on-policy agents fail there whatever the bonus"""
     layout_seed: int | None = None
     """one fixed layout of a MiniGrid task instead of a new one each episode"""
     out: str | None = None
@@ -75,7 +77,7 @@ def make_env(args: Args):
         from softcount.envs.disco_maze import DiscoMazeConfig
         from softcount.envs.disco_maze_gym import DiscoMazeEnv
 
-        return DiscoMazeEnv(DiscoMazeConfig(size=args.maze_size, lethal=False))
+        return DiscoMazeEnv(DiscoMazeConfig(size=args.maze_size, lethal=args.lethal))
     if not args.env_id.startswith("MiniGrid"):
         return gym.make(args.env_id)
     from minigrid.wrappers import ImgObsWrapper, ReseedWrapper

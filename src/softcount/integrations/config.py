@@ -57,10 +57,10 @@ class IntrinsicRewardConfig:
 SMALL_WORLD = IntrinsicRewardConfig(
     memory=replace(LAPTOP.memory, size=800, warmup_atoms=800),
     normaliser=LAPTOP.normaliser,
-    trainer=replace(LAPTOP.trainer, learning_rate=2e-3, slow_step=0.02),
+    trainer=replace(LAPTOP.trainer, slow_step=0.02),
     first_update=12_000,
     first_updates=300,
     steps_per_update=256,
     history_size=50_000,
 )
-"""For worlds of about a hundred places rather than Atari's many: rewards in (0, 1], not divided. Decision 83."""
+"""For worlds of about a hundred places: the laptop preset's memory, rewards in (0, 1]. Decision 83."""

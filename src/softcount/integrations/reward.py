@@ -116,6 +116,7 @@ class IntrinsicReward:
         self.num_steps = 0
         self._rng = np.random.default_rng(seed)
         self._state = as_tensors(cast(Any, self._acting).initial_state(num_envs), device)
+        self._is_recurrent = bool(_leaves(self._state))
         self._is_starting = np.ones(num_envs, bool)  # the next obs begins an episode
         self._is_dead = np.zeros(num_envs, bool)  # the next step only restarts
         self._metrics: dict[str, float] = {}
@@ -295,10 +296,12 @@ class IntrinsicReward:
         is_terminal: Array,
     ) -> Array:
         """Embeds, remembers and scores one row of each of these environments' streams."""
+        self.history.append(rows, observation, action, is_first, is_last, is_terminal)
+        if not self.is_paying and not self._is_recurrent:
+            return np.zeros(len(rows), np.float32)
         state = map_arrays(lambda x: x[torch.from_numpy(rows)], self._state)
         features, state = self._represent(observation, action, is_first, state)
         map_arrays(lambda old, new: old.__setitem__(torch.from_numpy(rows), new), self._state, state)
-        self.history.append(rows, observation, action, is_first, is_last, is_terminal)
         if not self.is_paying:
             return np.zeros(len(rows), np.float32)
         if self.bonus.made_where == "learning":
@@ -316,7 +319,7 @@ class IntrinsicReward:
             rewards[ready] = self.bonus.observe(Features(surprise=surprise), rows[ready], is_first[ready])
         return rewards
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def _represent(
         self, observation: Any, action: Array, is_first: Array, state: Any
     ) -> tuple[Features, Any]:
