@@ -8,8 +8,9 @@ the same size. AP first learns on a recording of its own until it tells actions 
 drifting embedding RECODE's counts mean nothing); then memory and RND start empty, both
 representations learn from the same traces, and RECODE pays for AP's embeddings, RND for its
 errors, both raw. Each reward is filed under how often its place had been visited before, by
-anyone: a bonus that counts places falls. A tenth of the places is withheld throughout; at
-the end both bonuses are asked what these new places are worth against the known ones.
+anyone: a bonus that counts places falls. A tenth of the places is withheld throughout, and both
+bonuses are asked all the time what these are worth. A reward over that of a place never visited, at
+the same time, tells what visits did from what time did: RND's predictor learns what all pictures share.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ WARMUP_UPDATES = 700
 STEPS = 1000
 LEARN_EVERY = 4
 TRACES, LENGTH = 16, 9
+CHUNK = 100
 EDGES = np.array([0, 10, 20, 40, 80, 160, 320, 10**9])
 MEMORY = RecodeConfig(
     size=100, dim=16, neighbours=5, warmup_atoms=100, count_discount=0.9999, embeddings_per_step=NUM_ENVS
@@ -73,35 +75,54 @@ def run_one(seed: int) -> dict[str, Any]:
     surprise = Surprise(SurpriseConfig(normaliser=RAW))
     visits = np.zeros(num_places, np.int64)
     rows: list[tuple[Array, ...]] = []
+    new: list[tuple[Array, ...]] = []
     for t in range(STEPS):
         if t % LEARN_EVERY == 0:
             traces = _traces(walks, max(t, 2 * LENGTH), withheld, rng)
             metrics = ap_trainer.update(traces)
             rnd_trainer.update(traces)
             acting.load_state_dict(ap_trainer.acting_state())
-        ids = np.flatnonzero(~np.isin(walks.place[t], withheld))
+        is_withheld = np.isin(walks.place[t], withheld)
+        ids = np.flatnonzero(~is_withheld)
         features = _features(acting, rnd, walks.observation[t, ids])
         is_first, place = walks.is_first[t, ids], walks.place[t, ids]
         paid = recode.observe(features, ids, is_first), surprise.observe(features, ids, is_first)
         if recode.is_warm:
-            rows.append((visits[place], *paid))
+            rows.append((np.full(len(ids), t // CHUNK), visits[place], *paid))
+            if is_withheld.any():
+                unseen = _features(acting, rnd, walks.observation[t, is_withheld])
+                new.append(
+                    (np.full(is_withheld.sum(), t // CHUNK), recode.score(unseen), surprise.score(unseen))
+                )
         np.add.at(visits, place, 1)
-    num, by_recode, by_rnd = (np.concatenate(column) for column in zip(*rows, strict=True))
+    chunk, num, by_recode, by_rnd = (np.concatenate(column) for column in zip(*rows, strict=True))
+    new_chunk, *new_scores = (np.concatenate(column) for column in zip(*new, strict=True))
     select = [np.digitize(num, EDGES) - 1 == i for i in range(len(EDGES) - 1)]
+    over_new = [
+        paid / np.array([score[new_chunk == c].mean() for c in range(STEPS // CHUNK)])[chunk]
+        for paid, score in zip((by_recode, by_rnd), new_scores, strict=True)
+    ]
     return {
         "seed": seed,
         "steps": STEPS * NUM_ENVS,
         "updates_before": WARMUP_UPDATES,
         "updates": rnd_trainer.num_updates,
         "action_accuracy": metrics["accuracy"],
-        "visits": [float(num[s].mean()) if s.any() else None for s in select],
-        "recode_ap": [float(by_recode[s].mean()) if s.any() else None for s in select],
-        "rnd": [float(by_rnd[s].mean()) if s.any() else None for s in select],
+        "visits": _means(num, select),
+        "recode_ap": _means(by_recode, select),
+        "rnd": _means(by_rnd, select),
+        "recode_ap_over_new": _means(over_new[0], select),
+        "rnd_over_new": _means(over_new[1], select),
         **_new_against_known(acting, rnd, recode, surprise, walks, withheld),
         "seconds": round(time.perf_counter() - start, 1),
         "cpu_seconds": round(time.process_time() - start_cpu, 1),
         "machine": f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}",
     }
+
+
+def _means(values: Array, select: list[Array]) -> list[float | None]:
+    """Means over the rows of each choice, None where it is empty."""
+    return [float(values[rows].mean()) if rows.any() else None for rows in select]
 
 
 def _new_against_known(
@@ -137,25 +158,28 @@ def _traces(walks: Walks, t: int, withheld: Array, rng: np.random.Generator) -> 
 
 
 def plot() -> None:
-    """Draws rewards relative to those of the least visited places."""
+    """Draws rewards by visits: against those of the least visited places, and of places never visited."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     runs = json.loads(RESULT.read_text())
-    figure, axis = plt.subplots(figsize=(5.2, 3.6))
+    figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.6))
     for name, label, colour in (("recode_ap", "RECODE-AP", "tab:blue"), ("rnd", "RND", "tab:red")):
         for i, run in enumerate(runs):
-            points = [(v, r) for v, r in zip(run["visits"], run[name], strict=True) if r is not None]
-            x, y = np.array(points).T
-            axis.plot(x, y / y[0], "o-", color=colour, markersize=3, label=label if i == 0 else None)
-    axis.set_xscale("log")
-    axis.set_ylim(0, None)
-    axis.set_xlabel("earlier visits to the place")
-    axis.set_ylabel("reward / reward at few visits")
-    axis.set_title("With white noise attached to the observation", fontsize=10)
-    axis.legend()
+            for axis, suffix in zip(axes, ("", "_over_new"), strict=True):
+                pairs = zip(run["visits"], run[name + suffix], strict=True)
+                x, y = np.array([(v, r) for v, r in pairs if r is not None]).T
+                scaled = y if suffix else y / y[0]
+                axis.plot(x, scaled, "o-", color=colour, markersize=3, label=label if i == 0 else None)
+    for axis, what in zip(axes, ("under 10 visits", "never-visited places at the time"), strict=True):
+        axis.set_xscale("log")
+        axis.set_ylim(0, None)
+        axis.set_xlabel("earlier visits to the place")
+        axis.set_ylabel(f"reward / reward of {what}", fontsize=8)
+        axis.legend()
+    figure.suptitle("With white noise attached to the observation, three seeds", fontsize=10)
     figure.tight_layout()
     IMAGE.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(IMAGE, dpi=110)

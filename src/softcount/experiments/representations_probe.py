@@ -45,6 +45,11 @@ IMAGES = Path("docs/images")
 SEEDS = (0, 1, 2)
 PREDICTORS = ("random", "ap", "casnotm", "casm")
 LABELS = {"random": "random", "autoencoder": "autoencoder", "ap": "AP", "casnotm": "CASnotM", "casm": "CASM"}
+COLOURS = dict(zip(LABELS, ("0.6", "tab:brown", "tab:blue", "tab:orange", "tab:green"), strict=True))
+FIGURES = {
+    "representations.png": ("whole", "window", "screens"),
+    "representations_history.png": ("persistent", "steering"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,44 +285,48 @@ def plot() -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    files = {name: RESULTS / f"{name}.json" for name in SETTINGS}
-    data = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
-    figure, axes = plt.subplots(2, len(data), figsize=(4.6 * len(data), 6.4), squeeze=False)
-    colours = dict(zip(LABELS, ("0.6", "tab:brown", "tab:blue", "tab:orange", "tab:green"), strict=True))
-    for column, (name, runs) in enumerate(data.items()):
-        kinds = [kind for kind in SETTINGS[name].kinds if any(run["kind"] == kind for run in runs)]
-        bars, curves = axes[0, column], axes[1, column]
-        probes = ["knn", "knn_hidden_cells", "linear", *(["colour"] if name == "whole" else [])]
-        for i, kind in enumerate(kinds):
-            mine = [run for run in runs if run["kind"] == kind]
-            values = np.array([[run[p] for p in probes] for run in mine])
-            x = np.arange(len(probes)) + (i - (len(kinds) - 1) / 2) * 0.8 / len(kinds)
-            bars.bar(x, values.mean(0), 0.75 / len(kinds), color=colours[kind], label=LABELS[kind])
-            for row in values:
-                bars.plot(x, row, "k.", markersize=3)
-            for run in mine:
-                if kind not in ("random", "autoencoder"):
-                    steps = np.arange(len(run["loss_curve"])) * 20 + 10
-                    curves.plot(steps, run["loss_curve"], color=colours[kind], linewidth=1)
-        bars.set_xticks(
-            range(len(probes)),
-            [
-                p.replace("knn_hidden_cells", "5-NN, cells\nnever learned on")
-                .replace("knn", "5-NN")
-                .replace("colour", "wall colour\n(linear)")
-                for p in probes
-            ],
-            fontsize=8,
-        )
-        bars.set_title(f"{name}: how well the cell is read", fontsize=10)
-        bars.set_ylim(0, 1.25)
-        bars.legend(fontsize=7, loc="upper center", ncol=len(kinds))
-        curves.set_title("loss of action prediction (nats)", fontsize=10)
-        curves.set_xlabel("updates")
-        curves.set_ylim(0, 1.5)
-    figure.tight_layout()
     IMAGES.mkdir(parents=True, exist_ok=True)
-    figure.savefig(IMAGES / "representations.png", dpi=110)
+    for image, names in FIGURES.items():
+        data = {n: json.loads((RESULTS / f"{n}.json").read_text()) for n in names}
+        figure, axes = plt.subplots(2, len(data), figsize=(4.6 * len(data), 6.4), squeeze=False)
+        for column, (name, runs) in enumerate(data.items()):
+            _plot_probes(axes[0, column], name, runs)
+            _plot_losses(axes[1, column], name, runs)
+        figure.tight_layout()
+        figure.savefig(IMAGES / image, dpi=110)
+
+
+def _plot_probes(axis: Any, name: str, runs: list[dict[str, Any]]) -> None:
+    """Bars of the means over seeds, a dot for each seed."""
+    probes = {"knn": "5-NN", "knn_hidden_cells": "5-NN, cells\nnever learned on", "linear": "linear"}
+    if SETTINGS[name].view == "whole":
+        probes["colour"] = "wall colour\n(linear)"
+    kinds = SETTINGS[name].kinds
+    for i, kind in enumerate(kinds):
+        values = np.array([[run[p] for p in probes] for run in runs if run["kind"] == kind])
+        x = np.arange(len(probes)) + (i - (len(kinds) - 1) / 2) * 0.8 / len(kinds)
+        axis.bar(x, values.mean(0), 0.75 / len(kinds), color=COLOURS[kind], label=LABELS[kind])
+        for row in values:
+            axis.plot(x, row, "k.", markersize=3)
+    axis.set_xticks(range(len(probes)), list(probes.values()), fontsize=8)
+    axis.set_title(f"{name}: how well the cell is read", fontsize=10)
+    axis.set_ylim(0, 1.25)
+    axis.legend(fontsize=7, loc="upper center", ncol=len(kinds))
+
+
+def _plot_losses(axis: Any, name: str, runs: list[dict[str, Any]]) -> None:
+    """Loss curves; dashed, where it was worked out, the least loss with places known."""
+    for run in runs:
+        if run["kind"] not in ("random", "autoencoder"):
+            steps = np.arange(len(run["loss_curve"])) * 20 + 10
+            axis.plot(steps, run["loss_curve"], color=COLOURS[run["kind"]], linewidth=1)
+        if run["kind"] in ("ap", "casnotm") and "floors" in run:
+            is_ap = run["kind"] == "ap"
+            floor = min(x for told_by, x in run["floors"].items() if (told_by == "pair") == is_ap)
+            axis.axhline(floor, color=COLOURS[run["kind"]], linewidth=0.6, linestyle="--")
+    axis.set_title("loss of action prediction (nats)", fontsize=10)
+    axis.set_xlabel("updates")
+    axis.set_ylim(0, 1.5)
 
 
 def run(name: str) -> None:
