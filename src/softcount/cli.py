@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def train(arguments: list[str]) -> int:
     """softcount train NAME: trains any MEME agent of the paper's taxonomy."""
-    first = argparse.ArgumentParser("softcount train", add_help=False)
+    first = argparse.ArgumentParser("softcount train", add_help=False, allow_abbrev=False)
     first.add_argument("--preset", choices=sorted(PRESETS), default="laptop")
     first.add_argument("--run", type=Path)
     first.add_argument("--env-options", nargs="*", default=[], metavar="NAME=VALUE")

@@ -1,0 +1,29 @@
+"""The command line: what is typed is what runs."""
+
+import pytest
+
+from softcount import cli
+from softcount.launch.run import Run
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The configurations that `train` would have started."""
+    configs = []
+
+    def create(folder, config):
+        configs.append(config)
+        raise RuntimeError("stopped here")
+
+    monkeypatch.setenv("MALLOC_TOP_PAD_", "0")  # or the command starts its process anew
+    monkeypatch.setattr(Run, "create", create)
+    return configs
+
+
+@pytest.mark.parametrize("options", [[], ["--env-options", "size=7"]])
+def test_the_environment_is_the_one_that_was_named(trained, options):
+    """`--env` is not taken for a short form of `--env-options`."""
+    cli.main(["train", "MEME-RND", "--env", "noisy-disco-maze", *options])
+    (config,) = trained
+    assert (config.agent, config.env) == ("MEME-RND", "noisy-disco-maze")
+    assert config.env_options == ({"size": 7} if options else {})
