@@ -15,7 +15,7 @@ import tyro
 
 from softcount.config import RunConfig
 from softcount.launch.allocator import ALLOCATOR
-from softcount.presets import PRESETS
+from softcount.presets import PRESETS, suited
 
 USAGE = """usage: softcount COMMAND ...
 
@@ -60,12 +60,13 @@ def train(arguments: list[str]) -> int:
     known, rest = first.parse_known_args(arguments)
     if rest and not rest[0].startswith("-"):
         rest = ["--agent", *rest]
-    default = PRESETS[known.preset]
+    agent = rest[rest.index("--agent") + 1] if "--agent" in rest[:-1] else PRESETS[known.preset].agent
+    default = suited(PRESETS[known.preset], agent)
     if "--env" in rest and rest[rest.index("--env") + 1] != default.env:
         default = replace(default, env_options={})
     default = replace(default, env_options=default.env_options | dict(map(_parse_option, known.env_options)))
     description = (
-        "Trains an agent named as in the paper. First of all: --preset laptop|atari|dm-hard-8 chooses the "
+        f"Trains an agent named as in the paper. First of all: --preset {'|'.join(PRESETS)} chooses the "
         "values below, --env-options size=11 layout=0 sets options of the environment, --run FOLDER says "
         "where to write."
     )

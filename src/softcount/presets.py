@@ -19,6 +19,8 @@ from softcount.replay.sequences import ReplayConfig
 from softcount.representations import make
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import GRID, GRID_TRAINER
+from softcount.representations.trainer import TrainerConfig
+from softcount.taxonomy import parse
 from softcount.torsos import GridConfig
 
 ATARI = RunConfig(
@@ -95,4 +97,34 @@ LAPTOP = RunConfig(
 )
 """Small mazes on two cores. |M| should be about eight times the number of places, see `docs/agent.md`."""
 
-PRESETS = {"laptop": LAPTOP, "atari": ATARI, "dm-hard-8": DM_HARD_8}
+LAPTOP_21 = replace(
+    LAPTOP,
+    env_options={"size": 21, "layout": 0, "observation": "palette"},
+    steps=5_000_000,
+    memory=replace(LAPTOP.memory, size=1600, warmup_atoms=1600),
+    evaluate_every=250_000,
+    report_every=25_000,
+)
+"""The paper's 21×21 maze on two cores: the same agent, a memory for 199 places."""
+
+PRESETS = {"laptop": LAPTOP, "laptop-21": LAPTOP_21, "atari": ATARI, "dm-hard-8": DM_HARD_8}
+
+
+def suited(preset: RunConfig, agent: str) -> RunConfig:
+    """Returns a preset as it suits an agent: what was chosen for counts stays with counts.
+
+    Other bonuses keep the normalisation of their own papers. Episodic ones are not relabelled: they
+    depend on the episode. A predictor learns as in its paper, at a constant rate and without a slow copy,
+    which are there to let an embedding settle.
+
+    >>> suited(LAPTOP, "MEME-RECODE-AP") == LAPTOP, suited(LAPTOP, "MEME-RND").normaliser
+    (True, None)
+    """
+    recipe = parse(agent)
+    config = replace(preset, agent=agent)
+    if recipe.bonus in ("recode", "place_count", "none"):
+        return config
+    config = replace(config, normaliser=None, relabel=preset.relabel and recipe.bonus == "surprise")
+    if recipe.bonus == "episodic" or preset.trainer.schedule == "constant":
+        return config
+    return replace(config, trainer=replace(TrainerConfig(), weight_decay=preset.trainer.weight_decay))

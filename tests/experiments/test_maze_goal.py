@@ -1,5 +1,6 @@
 """What the maze experiment reads out of a run."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ from launch.test_local import TINY
 
 from softcount.envs.make import make
 from softcount.experiments.demo import AGENTS
-from softcount.experiments.maze_goal import _total, draw, settings, summarise
+from softcount.experiments.maze_goal import _total, draw, is_solved, settings, steps_done, summarise, train
 from softcount.experiments.montezuma import rooms
 from softcount.launch.run import Run
 from softcount.taxonomy import parse
@@ -42,6 +43,32 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path):
     assert summary["first_seen"] == sorted(summary["first_seen"])
     draw([summary], tmp_path / "maze.png")
     assert (tmp_path / "maze.png").stat().st_size > 1000
+
+
+def test_a_run_is_solved_when_its_last_two_evaluations_were(tmp_path):
+    def with_rates(*rates):
+        rows = [{"step": i, "eval/return": x, "eval/success_rate": x} for i, x in enumerate(rates)]
+        (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return is_solved(tmp_path, 0.9)
+
+    assert with_rates(0.0, 0.95, 0.9)
+    assert not with_rates(0.95, 0.95, 0.85)
+    assert not with_rates(0.85, 1.0)
+    assert not with_rates(1.0)
+
+
+def test_a_run_goes_on_in_stretches_until_its_steps_are_over(tmp_path):
+    (setting,) = settings(["MEME"], 7, [0], [3], 900)
+    extra = ["--num-envs", "4", "--evaluate-every", "0", "--report-every", "100"]
+    assert steps_done(tmp_path / setting.name) == 0
+    folder = train(setting, tmp_path, extra, stretch=500, solved=0.9)
+    assert 900 <= steps_done(folder) < 910
+    steps = [json.loads(line)["step"] for line in (folder / "metrics.jsonl").open()]
+    assert any(500 <= step < 510 for step in steps)  # where the first stretch ended
+    log = (tmp_path / f"{setting.name}.log").read_text()
+    assert log.count("run folder") == 2
+    assert train(setting, tmp_path, extra, stretch=500, solved=0.9) == folder  # nothing left to do
+    assert (tmp_path / f"{setting.name}.log").read_text() == log
 
 
 def test_rooms_are_read_from_places():

@@ -1,6 +1,8 @@
 """The presets are the paper's tables of hyper-parameters, transcribed here by hand."""
 
-from softcount.presets import ATARI, DM_HARD_8, LAPTOP
+from dataclasses import replace
+
+from softcount.presets import ATARI, DM_HARD_8, LAPTOP, suited
 from softcount.torsos import TORSOS
 
 TABLES = {
@@ -85,3 +87,22 @@ def test_every_loss_term_is_live_on_a_laptop_too():
     assert loss.distillation_weight > 0
     assert loss.return_form == "soft"
     assert loss.rescale_epsilon is not None
+
+
+def test_what_the_laptop_preset_chose_for_counts_stays_with_counts():
+    for agent in ("MEME-RECODE-AP", "MEME-COUNT", "MEME"):
+        assert suited(LAPTOP, agent) == replace(LAPTOP, agent=agent)
+    rnd, ngu, emm = (suited(LAPTOP, f"MEME-{name}") for name in ("RND", "NGU-AP", "EMM-AP"))
+    assert rnd.normaliser is ngu.normaliser is emm.normaliser is None
+    assert (rnd.relabel, ngu.relabel, emm.relabel) == (True, False, False)
+    assert emm.trainer == LAPTOP.trainer
+    for predictor in (rnd, ngu):
+        assert (predictor.trainer.schedule, predictor.trainer.acting) == ("constant", "latest")
+        assert predictor.trainer.learning_rate == 6e-4
+    assert replace(rnd, agent=LAPTOP.agent, normaliser=LAPTOP.normaliser, trainer=LAPTOP.trainer) == LAPTOP
+
+
+def test_the_papers_presets_suit_every_agent_as_they_are():
+    for preset in (ATARI, DM_HARD_8):
+        for agent in ("MEME-RECODE-AP", "MEME-RND", "MEME-NGU-AP", "MEME-EMM-AP"):
+            assert suited(preset, agent) == replace(preset, agent=agent)

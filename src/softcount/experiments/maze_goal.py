@@ -1,11 +1,13 @@
-"""Finds the goal of Random Disco Mazes, with the bonus and without: several layouts and seeds.
+"""Finds the goal of Random Disco Mazes with several agents, layouts and seeds.
 
-    python -m softcount.experiments.maze_goal --size 11 --steps 1000000 --out results/meme/maze_11.json
+    python -m softcount.experiments.maze_goal --size 21 --agents MEME-RECODE-AP --layouts 0 1 2 --seeds 0 1
 
-Each run is a training run of its own process in `--runs`; two go side by side. A run that is
-already there is resumed or taken as it is, so that the command can be stopped and repeated.
-The JSON holds, for every run, when each place was first seen, when the goal was first
-reached, the evaluations on the way, the wall clock and the machine.
+Each run is a training run of its own process in `--runs`, with the preset of the maze's size. It goes on
+in stretches of `--stretch` steps until the last two evaluations reached the goal in `--solved` of
+their episodes, or `--steps` are over. A run that is already there is resumed or taken as it is,
+so that the command can be stopped and repeated. The JSON holds, for every run, when each place
+was first seen, when the goal was first reached, the evaluations on the way, how the bonus
+compared with true counts, the wall clock and the machine.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ import numpy as np
 from softcount.launch import checkpoint
 from softcount.launch.run import CHECKPOINTS, METRICS, read_config
 from softcount.records import read_metrics
+
+PRESET_OF = {11: "laptop", 21: "laptop-21"}
 
 
 class Setting(NamedTuple):
@@ -52,27 +56,43 @@ def settings(
                 yield Setting(agent, size, layout, seed, steps)
 
 
-def train(setting: Setting, runs: Path, extra: Sequence[str]) -> Path:
-    """Trains a run to its end in a process of its own, from where it was left."""
+def train(setting: Setting, runs: Path, extra: Sequence[str], stretch: int, solved: float) -> Path:
+    """Trains a run until it is solved or over, in processes of their own, from where it was left."""
     folder = runs / setting.name
-    if (folder / CHECKPOINTS / checkpoint.MANIFEST).exists():
-        command = ["resume", str(folder), "--steps", str(setting.steps)]
-    else:
-        options = [f"size={setting.size}", f"layout={setting.layout}"]
-        command = ["train", setting.agent, "--run", str(folder), "--env-options", *options]
-        command += ["--steps", str(setting.steps), "--seed", str(setting.seed), *extra]
     runs.mkdir(parents=True, exist_ok=True)
-    with open(runs / f"{setting.name}.log", "a") as log:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-m", "softcount.cli", *command],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-        )
-    if done.returncode != 0:
-        raise RuntimeError(f"{setting.name} failed; see {runs / setting.name}.log")
+    while (done := steps_done(folder)) < setting.steps and not is_solved(folder, solved):
+        until = min(setting.steps, done // stretch * stretch + stretch)
+        if done:
+            command = ["resume", str(folder), "--steps", str(until)]
+        else:
+            options = [f"size={setting.size}", f"layout={setting.layout}"]
+            command = ["train", setting.agent, "--preset", PRESET_OF.get(setting.size, "laptop")]
+            command += ["--run", str(folder), "--env-options", *options]
+            command += ["--steps", str(until), "--seed", str(setting.seed), *extra]
+        with open(runs / f"{setting.name}.log", "a") as log:
+            ended = subprocess.run(
+                [sys.executable, "-m", "softcount.cli", *command],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+            )
+        if ended.returncode != 0:
+            raise RuntimeError(f"{setting.name} failed; see {runs / setting.name}.log")
     return folder
+
+
+def steps_done(folder: Path) -> int:
+    """Returns how far the last checkpoint of a run is, 0 if there is none."""
+    manifest = folder / CHECKPOINTS / checkpoint.MANIFEST
+    return int(json.loads(manifest.read_text())["step"]) if manifest.exists() else 0
+
+
+def is_solved(folder: Path, share: float) -> bool:
+    """Says whether the last two evaluations reached the goal in this share of their episodes."""
+    if not (folder / METRICS).exists():
+        return False
+    rates = [row["eval/success_rate"] for row in read_metrics(folder / METRICS) if "eval/return" in row]
+    return len(rates) >= 2 and min(rates[-2:]) >= share
 
 
 def summarise(folder: Path) -> dict[str, Any]:
@@ -102,6 +122,11 @@ def summarise(folder: Path) -> dict[str, Any]:
             [r["step"], r["eval/success_rate"], r["eval/length"]] for r in rows if "eval/return" in r
         ],
         "coverage": [[r["step"], r["coverage/places"]] for r in rows],
+        "truth": [
+            {"step": r["step"]} | {name[6:]: r[name] for name in r if name.startswith("truth/")}
+            for r in rows
+            if "eval/return" in r
+        ],
     }
 
 
@@ -154,12 +179,16 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("results/meme/maze_11.json"))
     parser.add_argument("--picture", type=Path, default=Path("docs/images/maze_11.png"))
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--stretch", type=int, default=500_000)
+    parser.add_argument("--solved", type=float, default=0.9)
     arguments, extra = parser.parse_known_args()
     todo = list(
         settings(arguments.agents, arguments.size, arguments.layouts, arguments.seeds, arguments.steps)
     )
     with ThreadPoolExecutor(arguments.workers) as pool:
-        folders = pool.map(lambda setting: train(setting, arguments.runs, extra), todo)
+        folders = pool.map(
+            lambda setting: train(setting, arguments.runs, extra, arguments.stretch, arguments.solved), todo
+        )
         results = []
         for setting, folder in zip(todo, folders, strict=True):
             results.append(summarise(folder))

@@ -5,10 +5,8 @@ All train in 11×11 Random Disco Mazes with the `laptop` preset for 150,000 step
 of the maze: how often was it visited, what would a visit be paid now (mean over four drawings of the
 walls), how many atoms of the memory stand for it, and what do they count.
 
-Each bonus has the normalisation of its own paper. RECODE's constants are the preset's, chosen on other
-layouts; nobody else's were tuned. The preset lets the embedding settle (a slow copy, a falling rate),
-which RECODE needs and a predictor would suffer from, so the others learn as in the paper: latest
-parameters, constant rate. Episodic bonuses are not relabelled: they depend on the episode.
+RECODE's constants are the preset's, chosen on other layouts; nobody else's were tuned. What the preset
+leaves to the other bonuses' own papers is in `presets.suited`.
 """
 
 from __future__ import annotations
@@ -39,8 +37,7 @@ from softcount.launch.build import make_env
 from softcount.launch.local import LocalLoop
 from softcount.launch.run import CHECKPOINTS, Run
 from softcount.memory.inspect import nearest_atoms
-from softcount.presets import LAPTOP
-from softcount.taxonomy import parse
+from softcount.presets import LAPTOP, suited
 from softcount.types import Array
 
 FOLDER = RESULTS / "runs"
@@ -53,19 +50,11 @@ SNAPSHOTS, SUMMARY = "places.jsonl", "summary.json"
 
 def maze_config(agent: str, seed: int, **fields: Any) -> RunConfig:
     """Returns the configuration of an agent in the maze of a seed; `fields` replace its own."""
-    recipe = parse(agent)
-    is_recode, is_episodic = recipe.bonus == "recode", recipe.bonus in ("episodic", "ngu")
     config = replace(
-        LAPTOP,
-        agent=agent,
+        suited(LAPTOP, agent),
         env_options={"size": 11, "layout": FIRST_LAYOUT + seed, "observation": "palette"},
         seed=seed,
         steps=STEPS,
-        normaliser=LAPTOP.normaliser if is_recode else None,
-        trainer=LAPTOP.trainer
-        if is_recode
-        else replace(LAPTOP.trainer, schedule="constant", acting="latest"),
-        relabel=LAPTOP.relabel and not is_episodic,
         evaluate_every=0,
         report_every=20_000,
     )
