@@ -12,7 +12,7 @@ from softcount.experiments import drop_in_learning
 
 
 @pytest.mark.parametrize("agent", drop_in_learning.AGENTS)
-def test_each_agent_leaves_a_curve_and_is_not_run_twice(agent, tmp_path, monkeypatch):
+def test_each_agent_leaves_a_curve_and_is_not_run_twice(agent, tmp_path, monkeypatch, capsys):
     maze = drop_in_learning.World(env_id="disco-maze", maze_size=7)
     monkeypatch.setitem(drop_in_learning.WORLDS, "maze", maze)
     command = ["--worlds", "maze", "--agents", agent, "--bonuses", "none", "--seeds", "3", "--steps", "2048"]
@@ -25,5 +25,10 @@ def test_each_agent_leaves_a_curve_and_is_not_run_twice(agent, tmp_path, monkeyp
     assert record["curve"][-1]["places"] > 5
     assert record["cpu_seconds"] > 0
     assert (tmp_path / "curves.png").stat().st_size > 1000
+    places, first = record["curve"][-1]["places"], record["first_success"]
+    row = capsys.readouterr().out.splitlines()[-1].split(" | ")
+    assert row[:4] == ["| maze", agent, "none", "3"]
+    assert int(row[5]) == places
+    assert row[7] == ("never" if first is None else f"{first / 1000:.0f}k")
     monkeypatch.setattr(drop_in_learning, "run", None)
     drop_in_learning.main(command)  # would fail if it ran again

@@ -119,7 +119,7 @@ def options_of(world: World) -> dict[str, Any]:
 
 
 def _run_ppo_recode(bonus: str, world: World, seed: int) -> dict[str, Any]:
-    example = load_example()
+    example: Any = load_example()
     args = example.Args(
         env_id=world.env_id,
         bonus=bonus,
@@ -234,11 +234,46 @@ def plot(folder: Path, target: Path) -> None:
         steps = [point["step"] for point in record["curve"]]
         for offset, key in enumerate(("places", "episodic_return")):
             panel = axes[row + offset][column]
-            label = record["bonus"] if record["seed"] == 0 else None
+            label = record["bonus"] if record["seed"] == 0 else None  # one line in the legend for all seeds
             panel.plot(steps, [p[key] for p in record["curve"]], color=colours[record["bonus"]], label=label)
             panel.set(title=f"{record['agent']}, {record['world']['env_id']}", ylabel=key, xlabel="steps")
             panel.legend(fontsize=7)
     figure.savefig(target, dpi=90)
+
+
+def table(folder: Path) -> str:
+    """The finished runs as rows of Markdown, seeds side by side."""
+    cells: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*.json")):
+        record = json.loads(path.read_text())
+        world = path.stem.split("_")[0]
+        cells.setdefault((world, record["agent"], record["bonus"]), []).append(record)
+    rows = [
+        "| world | agent | bonus | seeds | places at half time | at the end | return | first goal | CPU s |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for world in WORLDS:
+        for agent in AGENTS:
+            for bonus in (*BONUSES, COUNT):
+                runs = cells.get((world, agent, bonus), [])
+                if runs:
+                    columns = (world, agent, bonus, *(", ".join(texts) for texts in zip(*map(_cells, runs))))
+                    rows.append(f"| {' | '.join(columns)} |")
+    return "\n".join(rows)
+
+
+def _cells(record: dict[str, Any]) -> tuple[str, ...]:
+    """What the table says of one run."""
+    curve, first = record["curve"], record["first_success"]
+    half = next(point for point in curve if point["step"] >= curve[-1]["step"] / 2)
+    return (
+        str(record["seed"]),
+        str(half["places"]),
+        str(curve[-1]["places"]),
+        f"{curve[-1]['episodic_return']:.2f}",
+        "never" if first is None else f"{first / 1000:.0f}k",
+        f"{record['cpu_seconds']:.0f}",
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -253,7 +288,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, help="instead of the world's own number")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "drop_in")
     parser.add_argument("--image", type=Path, default=ROOT / "docs" / "images" / "drop_in_learning.png")
-    parser.add_argument("--plot", action="store_true", help="only draw what is there")
+    parser.add_argument(
+        "--plot", action="store_true", help="only draw what is there, and print it as a table"
+    )
     args = parser.parse_args(arguments)
     if not args.plot:
         for seed in args.seeds:
@@ -270,6 +307,7 @@ def main(arguments: list[str] | None = None) -> None:
                         record = run(agent, bonus, world, seed)
                         write_atomically(path, json.dumps(record, indent=1).encode())
     plot(args.out, args.image)
+    print(table(args.out))
 
 
 if __name__ == "__main__":
