@@ -59,7 +59,16 @@ def test_a_run_is_solved_when_its_last_two_evaluations_were(tmp_path):
 
 def test_a_run_goes_on_in_stretches_until_its_steps_are_over(tmp_path):
     (setting,) = settings(["MEME"], 7, [0], [3], 900)
-    extra = ["--num-envs", "4", "--evaluate-every", "0", "--report-every", "100"]
+    extra = [
+        "--num-envs",
+        "4",
+        "--evaluation-episodes",
+        "4",
+        "--evaluate-every",
+        "0",
+        "--report-every",
+        "100",
+    ]
     assert steps_done(tmp_path / setting.name) == 0
     folder = train(setting, tmp_path, extra, stretch=500, solved=0.9)
     assert 900 <= steps_done(folder) < 910
