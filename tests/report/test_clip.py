@@ -10,7 +10,7 @@ from PIL import Image
 
 from softcount.launch.look import as_image, open_run, play
 from softcount.launch.run import read_config
-from softcount.report.clip import _as_data_uri, describe_clip, film_strip
+from softcount.report.clip import _as_data_uri, brighten, describe_clip, film_strip
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +82,13 @@ def test_pictures_keep_their_colours(num_colours):
     colours = np.stack([palette >> 16, palette >> 8 & 255, palette & 255], axis=1).astype(np.uint8)
     image = colours[rng.permutation(np.arange(40 * 30) % num_colours).reshape(40, 30)]
     np.testing.assert_array_equal(decode(_as_data_uri(image)), image)
+
+
+def test_symbols_are_stretched_over_all_frames_alike_and_colours_are_left_alone():
+    first, second = np.full((1, 1, 3), 2, np.uint8), np.full((1, 1, 3), 10, np.uint8)
+    assert [int(image.max()) for image in brighten([first, second])] == [51, 255]
+    colours = [np.full((1, 1, 3), 40, np.uint8)]
+    assert brighten(colours) is colours
 
 
 def test_a_strip_of_wide_frames_is_about_square():

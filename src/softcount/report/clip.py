@@ -20,6 +20,8 @@ from softcount.types import Array
 
 MAX_FRAMES = 600
 MAX_SIDE = 168
+NUM_SYMBOLS = 32
+"""Observations whose numbers are all below this are taken for symbols, not for colours."""
 
 
 def describe_clip(config: RunConfig, loop: LocalLoop, episodes: int) -> dict[str, Any]:
@@ -51,7 +53,7 @@ def _film(played: Played) -> dict[str, Any]:
     frames = played.evaluation.frames
     stride = -(-len(frames) // MAX_FRAMES)
     try:
-        images = [_shrink(_as_rgb(as_image(frame))) for frame in frames[::stride]]
+        images = brighten([_shrink(_as_rgb(as_image(frame))) for frame in frames[::stride]])
         strip, columns = film_strip(images)
         return {
             "image": _as_data_uri(strip),
@@ -79,6 +81,14 @@ def film_strip(images: list[Array]) -> tuple[Array, int]:
     for i, image in enumerate(images):
         strip[divmod(i, columns)] = image
     return strip.transpose(0, 2, 1, 3, 4).reshape(lines * height, columns * width, channels), columns
+
+
+def brighten(images: list[Array]) -> list[Array]:
+    """Stretches symbols, such as MiniGrid's numbers of objects, over the colours that a screen can show."""
+    top = max(int(image.max()) for image in images)
+    if not 0 < top < NUM_SYMBOLS:
+        return images
+    return [(image.astype(np.int64) * 255 // top).astype(np.uint8) for image in images]
 
 
 def _as_rgb(image: Array) -> Array:
