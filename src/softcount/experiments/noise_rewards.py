@@ -74,8 +74,8 @@ def run_one(seed: int) -> dict[str, Any]:
     recode = Recode(RecodeBonusConfig(memory=MEMORY, normaliser=RAW), seed=seed)
     surprise = Surprise(SurpriseConfig(normaliser=RAW))
     visits = np.zeros(num_places, np.int64)
-    rows: list[tuple[Array, ...]] = []
-    new: list[tuple[Array, ...]] = []
+    paid: list[tuple[Array, ...]] = []
+    asked: list[tuple[Array, ...]] = []
     for t in range(STEPS):
         if t % LEARN_EVERY == 0:
             traces = _traces(walks, max(t, 2 * LENGTH), withheld, rng)
@@ -86,33 +86,20 @@ def run_one(seed: int) -> dict[str, Any]:
         ids = np.flatnonzero(~is_withheld)
         features = _features(acting, rnd, walks.observation[t, ids])
         is_first, place = walks.is_first[t, ids], walks.place[t, ids]
-        paid = recode.observe(features, ids, is_first), surprise.observe(features, ids, is_first)
+        rewards = recode.observe(features, ids, is_first), surprise.observe(features, ids, is_first)
         if recode.is_warm:
-            rows.append((np.full(len(ids), t // CHUNK), visits[place], *paid))
-            if is_withheld.any():
-                unseen = _features(acting, rnd, walks.observation[t, is_withheld])
-                new.append(
-                    (np.full(is_withheld.sum(), t // CHUNK), recode.score(unseen), surprise.score(unseen))
-                )
+            paid.append((np.full(len(ids), t), visits[place], *rewards))
+        if recode.is_warm and is_withheld.any():
+            unseen = _features(acting, rnd, walks.observation[t, is_withheld])
+            asked.append((np.full(is_withheld.sum(), t), recode.score(unseen), surprise.score(unseen)))
         np.add.at(visits, place, 1)
-    chunk, num, by_recode, by_rnd = (np.concatenate(column) for column in zip(*rows, strict=True))
-    new_chunk, *new_scores = (np.concatenate(column) for column in zip(*new, strict=True))
-    select = [np.digitize(num, EDGES) - 1 == i for i in range(len(EDGES) - 1)]
-    over_new = [
-        paid / np.array([score[new_chunk == c].mean() for c in range(STEPS // CHUNK)])[chunk]
-        for paid, score in zip((by_recode, by_rnd), new_scores, strict=True)
-    ]
     return {
         "seed": seed,
         "steps": STEPS * NUM_ENVS,
         "updates_before": WARMUP_UPDATES,
         "updates": rnd_trainer.num_updates,
         "action_accuracy": metrics["accuracy"],
-        "visits": _means(num, select),
-        "recode_ap": _means(by_recode, select),
-        "rnd": _means(by_rnd, select),
-        "recode_ap_over_new": _means(over_new[0], select),
-        "rnd_over_new": _means(over_new[1], select),
+        **by_visits(*([np.concatenate(x) for x in zip(*rows, strict=True)] for rows in (paid, asked))),
         **_new_against_known(acting, rnd, recode, surprise, walks, withheld),
         "seconds": round(time.perf_counter() - start, 1),
         "cpu_seconds": round(time.process_time() - start_cpu, 1),
@@ -120,9 +107,26 @@ def run_one(seed: int) -> dict[str, Any]:
     }
 
 
-def _means(values: Array, select: list[Array]) -> list[float | None]:
-    """Means over the rows of each choice, None where it is empty."""
-    return [float(values[rows].mean()) if rows.any() else None for rows in select]
+def by_visits(paid: list[Array], asked: list[Array]) -> dict[str, list[float | None]]:
+    """Files rewards under earlier visits to their place: as paid, and over those of places never visited.
+
+    `paid` are times, visits, and the rewards of RECODE-AP and RND; `asked` are times and what both would
+    pay for places never visited. The latter are averaged over `CHUNK` steps.
+    """
+    t, visits, *rewards = paid
+    t_new, *scores = asked
+    bins = [np.digitize(visits, EDGES) - 1 == i for i in range(len(EDGES) - 1)]
+    filed = {"visits": _means(visits, bins)}
+    for name, reward, score in zip(("recode_ap", "rnd"), rewards, scores, strict=True):
+        sums, nums = (np.bincount(t_new // CHUNK, weights) for weights in (score, None))
+        filed[name] = _means(reward, bins)
+        filed[f"{name}_over_new"] = _means(reward / (sums / nums)[t // CHUNK], bins)
+    return filed
+
+
+def _means(values: Array, bins: list[Array]) -> list[float | None]:
+    """Means over the rows of each bin, None where it is empty."""
+    return [float(values[rows].mean()) if rows.any() else None for rows in bins]
 
 
 def _new_against_known(

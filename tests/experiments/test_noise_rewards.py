@@ -1,0 +1,25 @@
+"""How rewards are filed under visits, on a case worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softcount.experiments.noise_rewards import CHUNK, EDGES, by_visits
+
+
+def test_rewards_are_filed_under_visits_and_measured_by_places_never_visited():
+    t = np.array([0, 1, CHUNK, CHUNK + 1])
+    visits = np.array([0, 9, 10, 3])
+    recode, rnd = np.array([8.0, 4.0, 2.0, 6.0]), np.array([1.0, 3.0, 5.0, 7.0])
+    t_new = np.array([0, 5, CHUNK])
+    filed = by_visits(
+        [t, visits, recode, rnd], [t_new, np.array([6.0, 10.0, 4.0]), np.array([2.0, 2.0, 10.0])]
+    )
+    assert EDGES[:3].tolist() == [0, 10, 20]
+    assert filed["visits"][:3] == [pytest.approx(4.0), 10.0, None]
+    assert filed["recode_ap"][:3] == [pytest.approx(6.0), 2.0, None]
+    assert filed["rnd"][:3] == [pytest.approx(11 / 3), 5.0, None]
+    # a new place is worth 8 and 2 in the first chunk, 4 and 10 in the second
+    assert filed["recode_ap_over_new"][:3] == [pytest.approx((8 / 8 + 4 / 8 + 6 / 4) / 3), 2 / 4, None]
+    assert filed["rnd_over_new"][:3] == [pytest.approx((1 / 2 + 3 / 2 + 7 / 10) / 3), 5 / 10, None]
