@@ -200,6 +200,7 @@ def train(args: Args) -> dict:
             dones[t] = torch.from_numpy(terminated | truncated)
             next_obs, next_dead = torch.tensor(arrived), dones[t].clone()
             places.update(np.asarray(info.get("place", [])).tolist())
+            places.discard(-1)  # dead, in a wall
             if "episode" in info:
                 returns += info["episode"]["r"][info["_episode"]].tolist()
                 if record["first_success"] is None and max(returns[-args.num_envs :], default=0) > 0:
@@ -239,6 +240,7 @@ def train(args: Args) -> dict:
 
         if update % 10 == 0 or update == args.total_timesteps // batch_size:
             row = {
+                **(envs.bonus.metrics() if has_bonus else {}),  # bonus: anything it knows about itself
                 "step": global_step,
                 "episodic_return": float(np.mean(returns[-100:])) if returns else 0.0,
                 "places": len(places),
@@ -246,8 +248,6 @@ def train(args: Args) -> dict:
                 "entropy": entropy.item(),
                 "seconds": time.perf_counter() - start,
             }
-            if has_bonus:  # bonus: anything it knows about itself
-                row.update(envs.bonus.metrics())
             record["curve"].append(row)
             print(
                 f"step {global_step:>8}  return {row['episodic_return']:.3f}  places {row['places']:>4}  "

@@ -181,7 +181,8 @@ def _watcher(every: int) -> Any:
 
         def _on_step(self) -> bool:
             for info in self.locals["infos"]:
-                self.places.add(int(info["place"]))
+                if info["place"] >= 0:  # below: dead, in a wall
+                    self.places.add(int(info["place"]))
                 self.paid.append(info.get("intrinsic_reward", 0.0))
                 if "episode" in info:
                     self.returns.append(float(info["episode"]["r"]))
