@@ -3,8 +3,8 @@
     python -m softcount.experiments.drop_in_truth
 
 A random walk of 32 copies through the 15×15 maze is paid by RECODE-AP, with the settings of
-`SMALL_WORLD`, with one of them changed at a time, and with all three; then every place is shown and scored
-(`launch.truth`). Where walls block, an action into a wall leaves no trace: of the f free
+`SMALL_WORLD`, with one of them changed at a time, and with all three; then every place is
+shown and scored (`launch.truth`). Where walls block, an action into a wall leaves no trace: of the f free
 ways at a place only (f + 1) / 4 of random actions can be told. An accuracy above that mean
 was learnt by heart, from the colours of the walls, and an embedding that keeps the
 colours knows no place. Writes `results/drop_in_truth.json`.
