@@ -65,7 +65,11 @@ def test_points_lie_where_their_numbers_say(driver, pages):
         driver, "document.querySelector('[data-metric=\"coverage/places\"] path.main').getAttribute('d')"
     )
     points = [[float(x) for x in piece.split()] for piece in path[1:].split("L")]
-    assert [x for x, _ in points] == sorted(x for x, _ in points)
+    steps = data_of(pages["one"])["runs"][0]["curves"]["steps"]
+    width = points[-1][0] - points[0][0]
+    for (x, _), step in zip(points, steps, strict=True):
+        expected = points[0][0] + (step - steps[0]) / (steps[-1] - steps[0]) * width
+        assert x == pytest.approx(expected, abs=0.11)
     height = {y: -points[i][1] for i, y in enumerate(series)}  # pixels count downwards
     (low, bottom), (high, top) = min(height.items()), max(height.items())
     assert low < high
@@ -131,21 +135,28 @@ def test_nothing_is_wider_than_a_phone(driver, pages, name):
     assert wide == []
 
 
-def test_moving_over_a_chart_reads_the_nearest_report(driver, pages):
-    browser.look(driver, pages["several"], height=3000)
+def tip_at(driver, share):
+    """What is read off the chart of places at a part of its length."""
     driver.execute_script(
         """const chart = document.querySelector("[data-metric='coverage/places'] svg");
-        const box = chart.getBoundingClientRect(), at = { clientX: box.right - 10, clientY: box.top + 20 };
-        chart.dispatchEvent(new PointerEvent("pointermove", at));"""
+        const box = chart.getBoundingClientRect();
+        const left = box.left + MARGIN.left, right = box.right - MARGIN.right;
+        const at = { clientX: left + arguments[0] * (right - left), clientY: box.top + 20 };
+        chart.dispatchEvent(new PointerEvent("pointermove", at));""",
+        share,
     )
-    tip = ask(driver, "document.getElementById('tip').textContent")
+    return ask(driver, "document.getElementById('tip').textContent")
+
+
+def test_moving_over_a_chart_reads_the_nearest_reports_of_runs_that_got_there(driver, pages):
+    browser.look(driver, pages["several"], height=3000)
     with_bonus, other, plain, _ = data_of(pages["several"])["runs"]
-    assert tip.startswith(f"step {with_bonus['final']['step']}")
-    for shown in (with_bonus, other, plain):
-        assert f"{shown['name']}{shown['final']['coverage/places']}" in tip
-    assert (
-        ask(driver, "document.querySelectorAll('.hover .cursor, .hover line').length") > 10
-    )  # all charts follow
+    places = [shown["curves"]["series"]["coverage/places"]["y"] for shown in (with_bonus, other, plain)]
+    assert tip_at(driver, 1.0) == f"step {with_bonus['final']['step']}{with_bonus['name']}{places[0][-1]}"
+    third = with_bonus["curves"]["steps"][2] / with_bonus["final"]["step"]
+    expected = [f"{shown['name']}{y[2]}" for shown, y in zip((with_bonus, other, plain), places)]
+    assert tip_at(driver, third) == f"step {with_bonus['curves']['steps'][2]}" + "".join(expected)
+    assert ask(driver, "document.querySelectorAll('.hover line').length") > 10  # all charts follow
 
 
 def test_runs_can_be_hidden_and_the_axis_be_hours(driver, pages):

@@ -137,8 +137,9 @@ def test_a_damaged_checkpoint_is_named(copy):
     part = next((copy / "checkpoints").glob("memory-*"))
     part.write_bytes(part.read_bytes()[:-3])
     shown, notes = notes_of(copy)
-    assert "could not be read" in notes
+    assert "The checkpoint cannot be opened" in notes
     assert part.name in notes
+    assert shown["memory"]["missing"] == "The checkpoint cannot be opened; the top of the page says why."
     assert shown["num_reports"] == 9
 
 

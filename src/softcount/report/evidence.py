@@ -19,6 +19,8 @@ from softcount.launch.look import open_run
 from softcount.launch.run import CHECKPOINTS, CONFIG, METRICS, read_config
 from softcount.records import read_metrics
 
+NO_CHECKPOINT = "There is no checkpoint."
+CLOSED = "The checkpoint cannot be opened; the top of the page says why."
 ATTEMPTS = 3
 """A run that is still training may replace its checkpoint while it is being read."""
 
@@ -37,7 +39,7 @@ class Evidence:
     loop: LocalLoop | None
     """The last checkpoint, restored; None if there is none that can be used."""
     no_loop: str
-    """Why not."""
+    """Why not, in a few words; the notes have all of them."""
     notes: list[str]
     """What a reader should know before trusting the page."""
 
@@ -87,13 +89,14 @@ def _read_run(folder: Path, name: str, fields: dict[str, Any]) -> Evidence:
     try:
         config = read_config(folder)
     except ValueError as error:
-        reason = f"The configuration does not fit this version of softcount: {error}."
+        reason = f"The checkpoint cannot be opened: {error}."
     if config is not None:
         loop, reason = _restore(folder)
     notes += _describe_progress(rows, loop, fields.get("steps"))
     if reason:
         notes.append(reason)
-    return Evidence(name, fields, config, rows, loop, reason, notes)
+    no_loop = reason if reason in ("", NO_CHECKPOINT) else CLOSED
+    return Evidence(name, fields, config, rows, loop, no_loop, notes)
 
 
 def _read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
@@ -116,13 +119,13 @@ def _read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
 def _restore(folder: Path) -> tuple[LocalLoop | None, str]:
     """Opens the last checkpoint, or says why that cannot be done here."""
     if not (folder / CHECKPOINTS / checkpoint.MANIFEST).is_file():
-        return None, "There is no checkpoint."
+        return None, NO_CHECKPOINT
     reason = ""
     for _ in range(ATTEMPTS):
         try:
             return open_run(folder), ""
         except checkpoint.CheckpointError as error:
-            reason = f"The checkpoint could not be read: {error}."
+            reason = f"The checkpoint cannot be opened: {error}."
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             return None, f"The world of this run cannot be built here: {error}."
     return None, reason

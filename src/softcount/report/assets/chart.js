@@ -37,6 +37,14 @@ function pathOf(points, toX, toY) {
     .join("");
 }
 
+// All charts end where the longest run that is shown ends, so that the same place is the same time.
+function lastX() {
+  const ends = RUNS.filter((_, index) => !VIEW.hidden.has(index)).map(
+    (run) => run.curves[VIEW.x].at(-1) || 0,
+  );
+  return Math.max(...ends, 0) || 1;
+}
+
 function range(values, kind) {
   let low = values.length ? Math.min(...values) : 0,
     high = values.length ? Math.max(...values) : 1;
@@ -76,17 +84,11 @@ class LineChart {
         const raw = pointsOf(run, this.metric);
         return { run, index, raw, line: VIEW.smoothing ? smooth(raw, VIEW.smoothing) : raw };
       });
-    const points = this.curves.flatMap(({ line }) => line.filter(({ y }) => isNumber(y)));
-    const [low, high] = range(
-      points.map(({ y }) => y),
-      this.kind,
-    );
-    const xs = points.map(({ x }) => x),
-      end = xs.length ? Math.max(...xs) : 1;
-    const start = Math.min(0, ...xs),
-      span = end - start || 1;
-    this.toX = (x) => MARGIN.left + ((x - start) / span) * (width - MARGIN.left - MARGIN.right);
-    this.fromX = (pixel) => start + ((pixel - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * span;
+    const values = this.curves.flatMap(({ raw }) => raw.map(({ y }) => y)).filter(isNumber);
+    const [low, high] = range(values, this.kind);
+    const end = lastX();
+    this.toX = (x) => MARGIN.left + (x / end) * (width - MARGIN.left - MARGIN.right);
+    this.fromX = (pixel) => ((pixel - MARGIN.left) / (width - MARGIN.left - MARGIN.right)) * end;
     this.toY = (y) =>
       height - MARGIN.bottom - ((y - low) / (high - low)) * (height - MARGIN.top - MARGIN.bottom);
     this.hover = draw("g", { class: "hover" });
@@ -104,7 +106,7 @@ class LineChart {
         onkeydown: (event) => this.key(event),
         onblur: () => moveCursor(null),
       },
-      this.axes(low, high, start, end, width, height),
+      this.axes(low, high, end, width, height),
       this.curves.map((curve) => this.line(curve)),
       this.hover,
     );
@@ -112,7 +114,7 @@ class LineChart {
     this.showLast();
   }
 
-  axes(low, high, start, end, width, height) {
+  axes(low, high, end, width, height) {
     const across = ticks(low, high, 4).map((y) => [
       draw("line", {
         class: "gridline",
@@ -127,7 +129,7 @@ class LineChart {
         this.kind === "share" ? `${Number((100 * y).toPrecision(3))}%` : compact(y),
       ),
     ]);
-    const along = (end > start ? ticks(start, end, (width - 60) / 80) : [start]).map((x, i, all) =>
+    const along = ticks(0, end, (width - 60) / 80).map((x, i, all) =>
       draw(
         "text",
         { x: this.toX(x), y: height - 6, "text-anchor": this.toX(x) > width - 28 ? "end" : "middle" },
@@ -190,7 +192,9 @@ class LineChart {
       this.hover.replaceChildren();
       return [];
     }
+    const isOver = (run) => x > run.curves[VIEW.x].at(-1) + 0.03 * lastX();
     const found = this.curves
+      .filter(({ run }) => !isOver(run))
       .map((curve) => ({ ...curve, at: this.nearest(curve.line, x) }))
       .filter(({ at }) => at);
     const line = found.length
