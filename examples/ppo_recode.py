@@ -1,7 +1,7 @@
 """PPO with RECODE in one file: two value heads, two discounts, non-episodic intrinsic returns.
 
     python examples/ppo_recode.py --env-id disco-maze --total-timesteps 300000
-    python examples/ppo_recode.py --env-id MiniGrid-MultiRoom-N4-S5-v0 --bonus RND
+    python examples/ppo_recode.py --env-id MiniGrid-MultiRoom-N4-S5-v1 --bonus RND
     python examples/ppo_recode.py --env-id CartPole-v1 --bonus none
 
 Copy it and change it. The bonus is three lines (marked "bonus"); all the rest is PPO.
