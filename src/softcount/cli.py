@@ -124,19 +124,20 @@ def inspect(arguments: list[str]) -> int:
 def figure(arguments: list[str]) -> int:
     """softcount figure NAME: runs what is missing of a figure and draws it; `list` shows them all."""
     parser = argparse.ArgumentParser("softcount figure", description=figure.__doc__)
-    parser.add_argument("name", help="name of the figure, or `list`")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="names of figures, or `list`")
     parser.add_argument("--scale", choices=("laptop", "paper"), default="laptop")
     parser.add_argument("--plot-only", action="store_true", help="draw what is there, run nothing")
     parser.add_argument("--seeds", type=int, nargs="+", help="run these seeds only")
     parsed = parser.parse_args(arguments)
     from softcount.experiments.figures import registry
 
-    if parsed.name == "list":
-        print(registry.listing())
-    elif parsed.scale == "paper":
-        print(registry.paper_scale_of(parsed.name))
-    else:
-        registry.make(parsed.name, seeds=parsed.seeds, plot_only=parsed.plot_only)
+    for name in parsed.names:
+        if name == "list":
+            print(registry.listing())
+        elif parsed.scale == "paper":
+            print(registry.paper_scale_of(name))
+        else:
+            registry.make(name, seeds=parsed.seeds, plot_only=parsed.plot_only)
     return 0
 
 

@@ -29,7 +29,7 @@ from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode
 from softcount.bonuses.surprise import Surprise
 from softcount.config import RunConfig, from_json, to_json
-from softcount.envs.disco_maze import MOVES
+from softcount.envs.noise import NoisyVector, add_panel
 from softcount.experiments.figures.jobs import RESULTS, Job
 from softcount.launch import checkpoint
 from softcount.launch.allocator import ALLOCATOR
@@ -119,44 +119,11 @@ def train_here(folder: Path, config: RunConfig, say: Callable[[str], None]) -> d
 
 
 def views_of_places(config: RunConfig) -> list[Array]:
-    """Returns `DRAWINGS` observations of every place, walls drawn anew each time: arrays `[places, ...]`.
-
-    Each copy is set beside its place and steps into it; the one at the start begins an episode.
-    """
-    probe: Any = make_env(config, 1, 0)
-    num_places = int(probe.num_places)
-    env: Any = make_env(config, num_places, seed=1234 + config.seed)
-    env.reset()
-    size = env.config.size
-    cells = np.array([row * size + column for row, column in map(env.cell_of, range(num_places))])
-    beside, actions = _neighbours(env, cells)
-    state = env.get_state()
-    maze_state = state.get("env", state)
-    maze_state["cell"], maze_state["elapsed"] = beside, np.ones(num_places, np.int64)
-    maze_state["is_over"] = env.distances.ravel()[cells] == 0
-    views = []
-    for _ in range(DRAWINGS):
-        env.set_state(state)
-        step = env.step(actions)
-        assert (step.place == np.arange(num_places)).all()
-        views.append(step.observation)
-        now = env.get_state()
-        state["rng"], maze_state["rng"] = now["rng"], now.get("env", now)["rng"]
-    env.close()
-    probe.close()
-    return views
-
-
-def _neighbours(env: Any, cells: Array) -> tuple[Array, Array]:
-    """Returns for each cell one that lies a step nearer to the start, and the action that leads back."""
-    size, distances = env.config.size, env.distances.ravel()
-    beside, actions = cells.copy(), np.zeros(len(cells), np.int64)
-    for i, cell in enumerate(cells):
-        for action, (down, right) in enumerate(MOVES):
-            other = cell - down * size - right
-            if distances[other] == distances[cell] - 1 and distances[cell] > 0:
-                beside[i], actions[i] = other, action
-    return beside, actions
+    """Returns `DRAWINGS` observations of every place, walls drawn anew each time: arrays `[places, ...]`."""
+    env: Any = make_env(config, 1, 0)
+    rng = np.random.default_rng([config.seed, 1234])
+    views = [env.portray(np.arange(env.num_places), rng) for _ in range(DRAWINGS)]
+    return [add_panel(view, rng, axis=1) for view in views] if isinstance(env, NoisyVector) else views
 
 
 def take_snapshot(loop: LocalLoop, views: Sequence[Array]) -> dict[str, Any]:

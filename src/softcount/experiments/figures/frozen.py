@@ -61,7 +61,7 @@ def plot(rows: Sequence[Row]) -> Any:
             axes.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=f"γ = {discount}")
         axes.set(title=f"embedding {mode}", xlabel="steps", ylim=(-0.3, 1))
     figure.axes[0].set_ylabel("rank correlation with true-count bonus")
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from softcount.config import RunConfig
 from softcount.envs.make import EIGHT_GAMES, EIGHT_TASKS
-from softcount.presets import PRESETS
+from softcount.presets import PRESETS, suited
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +40,6 @@ class Experiment:
     """Seeds 0, 1, …"""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Fields that differ, by their dotted path in `RunConfig`."""
-    env_options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
-    """Options of the environment that differ."""
     source: str | None = None
     """Experiment whose runs lend the embedding, learned and frozen."""
 
@@ -54,9 +52,9 @@ class Experiment:
 
     def config(self, agent: str, env: str, seed: int) -> RunConfig:
         """Returns one run's configuration."""
-        base = PRESETS[self.preset]
-        options = (base.env_options if env == base.env else {}) | dict(self.env_options)
-        config = replace(base, agent=agent, env=env, seed=seed, env_options=options)
+        base = suited(PRESETS[self.preset], agent)
+        options = base.env_options if env == base.env else {}
+        config = replace(base, env=env, seed=seed, env_options=options)
         for path, value in self.changes.items():
             config = with_field(config, path, value)
         return config
@@ -68,8 +66,6 @@ class Experiment:
     def command(self, config: RunConfig) -> str:
         """Returns the command line of a run."""
         words = ["train", config.agent, "--preset", self.preset, "--env", config.env]
-        if self.env_options:
-            words += ["--env-options", *(f"{name}={value}" for name, value in self.env_options.items())]
         for path, value in self.changes.items():
             words += [f"--{path.replace('_', '-')}", str(value)]
         words += ["--seed", str(config.seed), "--run", self.folder(config)]
@@ -174,11 +170,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             name="disco_maze",
             figures=("Fig. 13",),
-            preset="laptop",
+            preset="laptop-21",
             agents=("MEME-RECODE-AP",),
             envs=("disco-maze",),
             num_seeds=3,
-            env_options={"size": 21},
             changes={"steps": 100_000_000},
         ),
     )

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from softcount.envs.disco_maze import AGENT, GOAL, NUM_WALL_COLOURS, OUTSIDE, DiscoMaze, DiscoMazeConfig
+from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.agent_runs import DRAWINGS, FIRST_LAYOUT
 from softcount.experiments.figures.coverage import rank_correlation
 from softcount.experiments.maze_walks import Walks, walk
@@ -41,7 +41,7 @@ PRETRAINING = 600
 Mode = Literal["settling", "moving", "frozen"]
 TRAINERS: dict[str, TrainerConfig] = {
     "settling": LAPTOP.trainer,
-    "moving": TrainerConfig(weight_decay=0.0),
+    "moving": replace(LAPTOP.trainer, schedule="constant", acting="latest"),
     "frozen": LAPTOP.trainer,
 }
 """`settling` is the laptop preset, `moving` embeds with the latest parameters at a constant rate."""
@@ -71,16 +71,9 @@ class Stream:
 def record(seed: int, window: int | None = None) -> tuple[Walks, Walks]:
     """Walks that reach ever farther, and others all over the maze to learn a frozen embedding from."""
 
-    def env(max_steps: int, number: int) -> DiscoMaze:
-        config = DiscoMazeConfig(
-            size=11, layout=FIRST_LAYOUT + seed, lethal=False, max_steps=max_steps, observation="palette",
-            window=window,
-        )  # fmt: skip
-        return DiscoMaze(config, num_envs=NUM_ENVS, seed=100 * seed + number)
-
     def stroll(max_steps: int, number: int, steps: int, warmup: int = 0) -> Walks:
-        return walk(env(max_steps, number), steps, warmup=warmup, seed=100 * seed + number, blind=0.1,
-                    inertia=0.6, pushing=0.0)  # fmt: skip
+        env = _maze(seed, window, max_steps=max_steps)
+        return walk(env, steps, warmup=warmup, seed=100 * seed + number, blind=0.1, inertia=0.6, pushing=0.0)
 
     phases = [stroll(length, i, PHASE) for i, length in enumerate(EPISODES)]
     joined = Walks(
@@ -90,7 +83,7 @@ def record(seed: int, window: int | None = None) -> tuple[Walks, Walks]:
     return joined, stroll(1_000_000, 9, 500, warmup=500)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def make_stream(
     seed: int,
     kind: str = "ap",
@@ -101,7 +94,8 @@ def make_stream(
     """Embeds the walks of a seed with a representation that learns on the way, or before."""
     torch.set_num_threads(1)
     walks, elsewhere = record(seed, window)
-    spec, actions = _specs(seed, window)
+    maze = _maze(seed, window)
+    spec, actions = maze.observation_spec, maze.action_spec
     model = make_representation(kind, spec, actions, config, seed=seed)
     acting = make_representation(kind, spec, actions, config, seed=seed)
     rng = np.random.default_rng([seed, 5])
@@ -109,6 +103,7 @@ def make_stream(
     if mode == "frozen":
         _pretrain(model, elsewhere, rng)
         trainer = RepresentationTrainer(model, TRAINERS["moving"])  # what still learns, if anything
+        acting.load_state_dict(trainer.acting_state())
     rows: list[Array] = []
     views: list[list[Array]] = []
     surprises: list[list[Array | None]] = []
@@ -168,35 +163,15 @@ def memory_config(**fields: Any) -> RecodeConfig:
 
 def draw_places(seed: int, window: int | None) -> list[Array]:
     """Returns four pictures of every place, walls coloured anew: palette arrays `[places, H, W]`."""
-    env = DiscoMaze(DiscoMazeConfig(size=11, layout=FIRST_LAYOUT + seed), num_envs=1)
-    maze, size = env.maze, 11
-    rng = np.random.default_rng([seed, 6])
-    num_places = len(maze.cells)
-    pictures = []
-    for _ in range(DRAWINGS):
-        image = rng.integers(1, 1 + NUM_WALL_COLOURS, size=(num_places, size * size), dtype=np.uint8)
-        image *= maze.places < 0
-        image[:, maze.goal] = GOAL
-        image[np.arange(num_places), maze.cells] = AGENT
-        image = image.reshape(num_places, size, size)
-        pictures.append(image if window is None else _through_window(image, maze.cells, window))
-    return pictures
+    env, rng = _maze(seed, window), np.random.default_rng([seed, 6])
+    return [env.portray(np.arange(len(env.maze.cells)), rng) for _ in range(DRAWINGS)]
 
 
-def _through_window(image: Array, cells: Array, window: int) -> Array:
-    half, size = window // 2, image.shape[1]
-    padded = np.pad(image, ((0, 0), (half, half), (half, half)), constant_values=OUTSIDE)
-    squares = [
-        padded[i, cell // size : cell // size + window, cell % size : cell % size + window]
-        for i, cell in enumerate(cells)
-    ]
-    return np.stack(squares)
-
-
-def _specs(seed: int, window: int | None) -> tuple[Any, Any]:
-    config = DiscoMazeConfig(size=11, layout=FIRST_LAYOUT + seed, observation="palette", window=window)
-    env = DiscoMaze(config, num_envs=1)
-    return env.observation_spec, env.action_spec
+def _maze(seed: int, window: int | None, **options: Any) -> DiscoMaze:
+    config = DiscoMazeConfig(
+        size=11, layout=FIRST_LAYOUT + seed, lethal=False, observation="palette", window=window, **options
+    )
+    return DiscoMaze(config, num_envs=NUM_ENVS)
 
 
 def _pretrain(model: Any, walks: Walks, rng: np.random.Generator) -> None:

@@ -1,0 +1,123 @@
+"""The list of figures, and making one."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from softcount import cli
+from softcount.experiments.figures import jobs, registry
+from softcount.experiments.figures.figure import Command, Figure
+from softcount.experiments.figures.jobs import Job
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A figure of three jobs, two seeds."""
+
+    def plot(rows):
+        figure = jobs.new_figure(2, 2)
+        figure.subplots().plot([row["value"] for row in rows])
+        return figure
+
+    figure = Figure(
+        name="toy",
+        paper="Fig. 11",
+        claim="claims",
+        laptop_cost="little",
+        paper_cost="much",
+        folder=tmp_path / "rows",
+        jobs=lambda: [
+            Job(key=f"job{i}", seed=i % 2, measure=lambda i=i: {"value": 10 * i}) for i in range(3)
+        ],
+        plot=plot,
+        describe=lambda rows: [f"values {[row['value'] for row in rows]}"],
+    )
+    monkeypatch.setitem(registry.FIGURES, "toy", figure)
+    monkeypatch.setattr(jobs, "IMAGES", tmp_path / "images")
+    return figure
+
+
+def test_a_figure_is_run_seed_by_seed_and_drawn(toy, tmp_path):
+    said = []
+    assert registry.state_of(toy) == "not run"
+    registry.make("toy", seeds=[0], say=said.append)
+    assert registry.state_of(toy) == "2 of 3 runs"
+    assert said[-1] == "  values [0, 20]"
+    registry.make("toy", say=said.append)
+    assert registry.state_of(toy) == "run"
+    assert said[-1] == "  values [0, 10, 20]"
+    assert {path.name for path in (tmp_path / "images").iterdir()} == {"toy.png", "toy.svg"}
+
+
+def test_plot_only_runs_nothing(toy):
+    with pytest.raises(ValueError, match="no results yet"):
+        registry.make("toy", plot_only=True)
+    assert registry.state_of(toy) == "not run"
+
+
+def test_the_command_line_lists_and_makes_figures(toy, capsys, monkeypatch):
+    assert cli.main(["figure", "toy", "--seeds", "1"]) == 0
+    assert "values [10]" in capsys.readouterr().out
+    monkeypatch.chdir(ROOT)
+    assert cli.main(["figure", "list"]) == 0
+    listed = capsys.readouterr().out
+    for name, figure in registry.FIGURES.items():
+        assert f"{name}   [" in listed
+        assert figure.claim in listed
+    assert "toy   [1 of 3 runs]   Fig. 11" in listed
+    assert cli.main(["figure", "toy", "--scale", "paper"]) == 0
+    shown = capsys.readouterr().out
+    assert "# Fig. 11: 48 runs of 250,000,000 actor steps; not run" in shown
+    assert "--memory.count-discount 1.0" in shown
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(capsys):
+    assert cli.main(["figure", "bonusses"]) == 1
+    assert "expected one of removal_toy, discount_toy" in capsys.readouterr().err
+
+
+def test_keys_of_jobs_are_unique_and_shared_runs_are_the_same_run():
+    seen = {}
+    for figure in registry.FIGURES.values():
+        if isinstance(figure, Command):
+            continue
+        keys = [job.key for job in figure.jobs()]
+        assert len(keys) == len(set(keys))
+        for job in figure.jobs():
+            settings = {name: x for name, x in job.settings.items() if name != "name"}
+            assert seen.setdefault((figure.folder, job.key), settings) == settings
+
+
+def test_every_modules_own_figure_is_registered_and_its_commands_exist():
+    for figure in registry.FIGURES.values():
+        for command in figure.commands if isinstance(figure, Command) else ():
+            module = ROOT / "src" / Path(*command[0].split(".")).with_suffix(".py")
+            assert module.is_file()
+
+
+def test_a_figure_made_elsewhere_runs_its_commands(monkeypatch, tmp_path):
+    called = []
+    monkeypatch.setattr(registry.subprocess, "run", lambda words, check: called.append(words[2:]))
+    registry.make("noise_rewards")
+    assert called == [["softcount.experiments.noise_rewards", x] for x in ("run", "plot")]
+    registry.make("noise_rewards", plot_only=True)
+    assert called[2:] == [["softcount.experiments.noise_rewards", "plot"]]
+    with pytest.raises(ValueError, match="draws only while it runs"):
+        registry.make("maze_goal", plot_only=True)
+    there = replace(registry.FIGURES["noise_rewards"], results=(tmp_path, tmp_path / "missing"))
+    assert registry.state_of(there) == "1 of 2 results"
+
+
+def test_the_reproduction_page_has_every_figure_and_table_of_the_paper():
+    page = (ROOT / "docs/reproduction.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| **")]
+    named = [match[1] for line in rows if (match := re.match(r"\| \*\*((?:Fig\.|Table) \d+)\*\*", line))]
+    assert named == [f"Fig. {n}" for n in range(1, 23)] + [f"Table {n}" for n in range(1, 6)]
+    for name in re.findall(r"`softcount figure ([a-z_]+)`", page):
+        assert name in registry.FIGURES
+    for image in re.findall(r"\]\((images/[^)]+)\)", page):
+        assert (ROOT / "docs" / image).is_file()
