@@ -57,10 +57,10 @@ LAPTOP = RunConfig(
     steps=1_000_000,
     meme=MemeConfig(
         network=NetworkConfig(torso=GridConfig(), core="none", core_size=128, head_size=128, num_mixtures=6),
-        loss=LossConfig(discount_max=0.99, discount_min=0.85),
+        loss=LossConfig(discount_max=0.99, discount_min=0.85, priority_of="all"),
         learning_rate=1e-3,
         weight_decay=0.0,
-        act_on="values",
+        act_on="split",
         target_update_period=25,
     ),
     epsilon_base=0.06,

@@ -108,11 +108,15 @@ def meme_loss(online, target, rows, betas, gammas, moments, cfg):
                 grad_l[t][b][j][a] += scale * (policy[a] - wanted[a])
     priorities = []
     for b in range(B):
-        mine = [
-            abs(error[t, b, rows["mixture"][t][b]] / sigmas[rows["mixture"][t][b]])
-            for t, c in pairs
-            if c == b
-        ]
+        mine = []
+        for t, c in pairs:
+            if c == b:
+                sizes = [abs(error[t, b, j] / sigmas[j]) for j in range(N)]
+                size = sizes[rows["mixture"][t][b]]
+                if cfg["priority_of"] == "all":
+                    eta = cfg["behaviour_weight"]
+                    size = eta * size + (1 - eta) * sum(sizes) / N
+                mine.append(size)
         p = cfg["priority_max_weight"]
         priorities.append(p * max(mine) + (1 - p) * sum(mine) / len(mine))
     return {

@@ -3,9 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import torch
 from launch.test_local import TINY, assert_same, everything, loop_of
 
+from softcount.agents.meme.network import Inputs
 from softcount.launch.build import build_evaluator
+from softcount.tensors import to_tensors
 
 
 def test_every_environment_plays_one_episode_and_training_is_untouched():
@@ -32,3 +35,30 @@ def test_the_same_seed_plays_the_same_episodes():
     assert plays[0].episodes == plays[1].episodes
     np.testing.assert_array_equal(plays[0].frames, plays[1].frames)
     assert plays[0].mean_return == np.mean([e.extrinsic_return for e in plays[0].episodes])
+
+
+def test_the_evaluator_plays_the_distilled_policy_whatever_the_actors_act_on():
+    config = replace(TINY, meme=replace(TINY.meme, act_on="values"))
+    loop = loop_of(config, False)
+    evaluator = build_evaluator(config, loop.roles.inference)
+    assert evaluator.inference.network is loop.roles.inference.network
+    assert (evaluator.inference.config.act_on, loop.roles.inference.config.act_on) == ("policy", "values")
+    request = loop.roles.actor.request()
+    with torch.no_grad():
+        outputs, _ = loop.roles.inference.network(one_step(request), to_tensors(request.state))
+    logits = outputs.logits[0, range(len(request.mixture)), request.mixture].numpy()
+    np.testing.assert_array_equal(evaluator.inference(request).logits, logits)
+    assert (loop.roles.inference(request).logits != logits).any()
+
+
+def test_without_distillation_there_is_no_policy_to_play():
+    meme = replace(TINY.meme, act_on="values", loss=replace(TINY.meme.loss, distillation_weight=0.0))
+    config = replace(TINY, meme=meme)
+    loop = loop_of(config, False)
+    assert build_evaluator(config, loop.roles.inference).inference.config.act_on == "values"
+
+
+def one_step(request):
+    asked = to_tensors(request)
+    rows = (asked.observation, asked.prev_action, asked.reward, asked.prev_intrinsic, asked.is_first)
+    return Inputs(*(x[None] for x in rows))

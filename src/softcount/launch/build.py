@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -114,6 +115,9 @@ def _make_representation(recipe: Recipe, env: VectorEnv, config: RunConfig, seed
 
 
 def build_evaluator(config: RunConfig, inference: Inference) -> Evaluator:
-    """Builds an evaluator with environments of its own."""
+    """Builds an evaluator with environments of its own that plays the distilled policy of what acts."""
     env = make_env(config, config.evaluation_episodes, seeds_of(config.seed).evaluation)
+    if config.meme.loss.distillation_weight > 0:
+        steady = replace(config.meme, act_on="policy")
+        inference = Inference(inference.network, inference.representation, steady)
     return Evaluator(env, inference, epsilon=config.evaluation_epsilon)

@@ -206,7 +206,7 @@ def test_what_is_published_acts_alike_elsewhere():
     np.testing.assert_array_equal(first.state[1], second.state[1])
 
 
-@pytest.mark.parametrize("act_on", ["policy", "values"])
+@pytest.mark.parametrize("act_on", ["policy", "values", "split"])
 def test_acting_is_greedy_on_what_the_config_says(act_on):
     agent = make(replace(CONFIG, act_on=act_on))
     replay, _ = play(agent, 30, epsilon=0.0)
@@ -219,8 +219,11 @@ def test_acting_is_greedy_on_what_the_config_says(act_on):
         name: x.gather(2, mixture).squeeze(2).argmax(-1)
         for name, x in (("policy", outputs.logits), ("values", combined))
     }
+    is_exploring = sequence.steps.extras["mixture"] == 1  # of the two mixtures, β is 0 and 1
+    greedy["split"] = torch.where(is_exploring, greedy["values"], greedy["policy"])
     assert (greedy[act_on] == sequence.steps.action).all()
-    assert (greedy["policy"] != greedy["values"]).any()
+    assert (greedy["policy"] != greedy["values"])[is_exploring].any()
+    assert (greedy["policy"] != greedy["values"])[~is_exploring].any()
 
 
 def test_seeds_decide_the_parameters_and_global_randomness_is_left_alone():

@@ -88,6 +88,18 @@ def test_loss_gradients_priorities_and_moments_equal_the_oracles(seed):
     assert min(expected["masked"]) > 0  # both limits were at work
 
 
+def test_priorities_of_all_mixtures_equal_the_oracles_and_change_nothing_else():
+    online, target, batch = make(3)
+    config = replace(CONFIG, priority_of="all")
+    found, grads = gradients(online, target, batch, config)
+    expected = ask_oracle(online, target, batch, ZERO, config)
+    np.testing.assert_allclose(found.priorities, expected["priorities"], rtol=1e-9)
+    usual, usual_grads = gradients(online, target, batch, CONFIG)
+    assert (found.priorities != usual.priorities).all()
+    for a, b in zip([found.loss, *grads], [usual.loss, *usual_grads], strict=True):
+        assert (a == b).all()
+
+
 def test_the_last_row_only_bootstraps():
     online, target, batch = make()
     _, grads = gradients(online, target, batch, CONFIG)

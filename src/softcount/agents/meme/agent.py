@@ -54,8 +54,9 @@ class MemeConfig:
     """Adam's ε."""
     max_grad_norm: float | None = 40.0
     """Clip gradients to this global norm; None does not."""
-    act_on: Literal["policy", "values"] = "policy"
-    """What acting is greedy on: the distilled policy [MEME], or Q itself, which follows news faster."""
+    act_on: Literal["policy", "values", "split"] = "policy"
+    """What acting is greedy on: the distilled policy [MEME], which is steady; Q itself, which follows news
+    faster; or Q for exploring mixtures (β ≥ β_max / 2) and the policy for exploiting ones. Decision 143."""
     target_update_period: int = 1500
     """Copy the online to the target network every so many updates."""
 
@@ -76,7 +77,11 @@ def preferences(
         return network.policy(inputs, state)
     outputs, state = network(inputs, state)
     beta = torch.from_numpy(beta_ladder(config.network.num_mixtures, config.loss.beta_max)).to(outputs.logits)
-    return combine_values(outputs, beta, config.loss), state
+    values = combine_values(outputs, beta, config.loss)
+    if config.act_on == "split":
+        is_exploring = beta.unsqueeze(-1) >= config.loss.beta_max / 2
+        values = torch.where(is_exploring, values, outputs.logits)
+    return values, state
 
 
 @torch.inference_mode()

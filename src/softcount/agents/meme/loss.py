@@ -7,7 +7,7 @@ For mixture j, Q = Q^e + β_j Q^i in rescaled space, online network θ, target n
     normalisation   δ = (Q − y) / σ_j,  σ_j = max(running, batch, floor) of the std of Q − y
     distillation    −Σ_a G_ε(Q)(a) log π(a), none where KL(π_T ‖ π) > C
     mixtures        η L_{behaviour} + (1 − η) mean_j L_j
-    priority        p max_t |δ_t| + (1 − p) mean_t |δ_t| of the behaviour mixture
+    priority        p max_t |δ_t| + (1 − p) mean_t |δ_t| of the behaviour mixture, or of all as weighted above
 
 Sums run over real transitions only: pairs of rows that an episode end separates count nowhere.
 """
@@ -65,6 +65,8 @@ class LossConfig:
     """ε of the ε-greedy policy that is distilled."""
     kl_limit: float | None = 0.5
     """C: do not distil where the policy is further than this from the target network's; None: always."""
+    priority_of: Literal["behaviour", "all"] = "behaviour"
+    """Whose |δ| make a priority: the acting mixture's [MEME], or all mixtures', weighted as in the loss."""
     priority_max_weight: float = 0.9
     """p: share of the largest |δ| in a trace's priority, the rest is the mean."""
 
@@ -146,7 +148,11 @@ def meme_loss(
             "distilled": _mean(is_near, valid),
         }
     with torch.no_grad():
-        normalised = (error / divisor).abs().gather(-1, batch.mixture[:-1, :, None]).squeeze(-1)
+        normalised = (error / divisor).abs()
+        if config.priority_of == "all":
+            normalised = (share * normalised).sum(-1)
+        else:
+            normalised = normalised.gather(-1, batch.mixture[:-1, :, None]).squeeze(-1)
         priorities = trace_priorities(normalised, valid, config.priority_max_weight)
     metrics |= {
         "loss": loss,
