@@ -137,9 +137,9 @@ def test_a_damaged_checkpoint_is_named(copy):
     part = next((copy / "checkpoints").glob("memory-*"))
     part.write_bytes(part.read_bytes()[:-3])
     shown, notes = notes_of(copy)
-    assert "The checkpoint cannot be opened" in notes
+    assert "The checkpoint cannot be restored" in notes
     assert part.name in notes
-    assert shown["memory"]["missing"] == "The checkpoint cannot be opened; the top of the page says why."
+    assert shown["memory"]["missing"] == "The checkpoint cannot be restored; the top of the page says why."
     assert shown["num_reports"] == 9
 
 
@@ -151,13 +151,19 @@ def test_damaged_reports_are_cut_where_the_damage_is(copy):
     assert "damaged after 1 reports" in notes
 
 
-def test_a_configuration_of_another_version_still_gives_curves(copy):
+def test_a_run_of_another_version_still_shows_all_but_the_clip(copy, shown):
+    whole = shown
     fields = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**fields, "from_the_future": 1}))
     shown, notes = notes_of(copy)
     assert "from_the_future is not a field" in notes
     assert shown["config"]["from_the_future"] == "1"
     assert len(shown["curves"]["steps"]) == 9
+    assert "cannot be restored" in shown["clip"]["missing"]
+    assert shown["world"] == whole["world"]
+    assert shown["checkpoint"] == whole["checkpoint"]
+    parts = ("x", "y", "ages", "log10_counts", "variance_shown", "count_bins", "age_bins", "size")
+    assert [shown["memory"][part] for part in parts] == [whole["memory"][part] for part in parts]
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])

@@ -24,14 +24,10 @@ def visited(places, num_places=None):
     return coverage
 
 
-def loop_of(coverage, env):
-    return SimpleNamespace(coverage=coverage, roles=SimpleNamespace(actor=SimpleNamespace(env=env)))
-
-
 def test_the_first_of_the_places_that_share_a_cell_dates_it():
     coverage = visited([3, 0, 2, 2, 1])
     np.testing.assert_array_equal(first_seen_map(coverage, Halves()), [[2, 1, np.nan]])
-    world = describe_world(loop_of(coverage, Halves()))
+    world = describe_world(coverage, Halves())
     assert world["cells"] == [[0, 0], [0, 1]]
     assert (world["first_seen"], world["visits"]) == ([2, 1], [2, 3])
     assert (world["visited"], world["steps"], world["floor"], world["goal"]) == (4, 5, None, None)
@@ -39,6 +35,7 @@ def test_the_first_of_the_places_that_share_a_cell_dates_it():
 
 def test_worlds_without_map_or_places_say_so():
     nowhere = SimpleNamespace(map_shape=None, num_places=None)
-    world = describe_world(loop_of(visited([5, 7]), nowhere))
+    world = describe_world(visited([5, 7]), nowhere)
     assert (world["visited"], "no map" in world["missing"]) == (2, True)
-    assert "nothing to map" in describe_world(loop_of(None, nowhere))["missing"]
+    assert "nothing to map" in describe_world(None, nowhere)["missing"]
+    assert "cannot be built" in describe_world(visited([5]), None)["missing"]

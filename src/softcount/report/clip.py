@@ -33,7 +33,11 @@ def describe_clip(config: RunConfig, loop: LocalLoop, episodes: int) -> dict[str
         played = play(config, loop, episodes, keep_frames=True)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         return {"missing": f"No episode could be played: {error}."}
-    return {**_describe_play(played, episodes), "cells": cells_of(loop, played.places), **_film(played)}
+    return {
+        **_describe_play(played, episodes),
+        "cells": cells_of(loop.roles.actor.env, played.places),
+        **_film(played),
+    }
 
 
 def _describe_play(played: Played, episodes: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from softcount.launch.run import CHECKPOINTS, CONFIG, METRICS, read_config
 from softcount.records import read_metrics
 
 NO_CHECKPOINT = "There is no checkpoint."
-CLOSED = "The checkpoint cannot be opened; the top of the page says why."
+CLOSED = "The checkpoint cannot be restored; the top of the page says why."
 ATTEMPTS = 3
 """A run that is still training may replace its checkpoint while it is being read."""
 
@@ -38,10 +38,19 @@ class Evidence:
     """The reports, oldest first."""
     loop: LocalLoop | None
     """The last checkpoint, restored; None if there is none that can be used."""
+    saved: checkpoint.Checkpoint | None
+    """The same as it lies on disk, where it can be read but not restored."""
     no_loop: str
     """Why not, in a few words; the notes have all of them."""
     notes: list[str]
     """What a reader should know before trusting the page."""
+
+    @property
+    def step(self) -> int | None:
+        """Where the checkpoint was taken."""
+        if self.loop is not None:
+            return self.loop.num_steps
+        return None if self.saved is None else self.saved.step
 
 
 def read_runs(folders: Sequence[Path]) -> Iterator[Evidence]:
@@ -89,14 +98,16 @@ def _read_run(folder: Path, name: str, fields: dict[str, Any]) -> Evidence:
     try:
         config = read_config(folder)
     except ValueError as error:
-        reason = f"The checkpoint cannot be opened: {error}."
+        reason = f"The checkpoint cannot be restored: {error}."
     if config is not None:
         loop, reason = _restore(folder)
-    notes += _describe_progress(rows, loop, fields.get("steps"))
+    saved = _read_checkpoint(folder) if loop is None else None
+    no_loop = reason if reason in ("", NO_CHECKPOINT) else CLOSED
+    found = Evidence(name, fields, config, rows, loop, saved, no_loop, notes)
+    notes += _describe_progress(found)
     if reason:
         notes.append(reason)
-    no_loop = reason if reason in ("", NO_CHECKPOINT) else CLOSED
-    return Evidence(name, fields, config, rows, loop, no_loop, notes)
+    return found
 
 
 def _read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
@@ -125,23 +136,28 @@ def _restore(folder: Path) -> tuple[LocalLoop | None, str]:
         try:
             return open_run(folder), ""
         except checkpoint.CheckpointError as error:
-            reason = f"The checkpoint cannot be opened: {error}."
+            reason = f"The checkpoint cannot be restored: {error}."
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             return None, f"The world of this run cannot be built here: {error}."
     return None, reason
 
 
-def _describe_progress(rows: list[dict[str, Any]], loop: LocalLoop | None, planned: Any) -> list[str]:
+def _read_checkpoint(folder: Path) -> checkpoint.Checkpoint | None:
+    try:
+        return checkpoint.read(folder / CHECKPOINTS)
+    except checkpoint.CheckpointError:
+        return None
+
+
+def _describe_progress(run: Evidence) -> list[str]:
     notes = []
-    last = rows[-1]["step"] if rows else 0
+    last, planned = run.rows[-1]["step"] if run.rows else 0, run.fields.get("steps")
     if isinstance(planned, int) and last < planned:
         notes.append(
             f"Unfinished: the last report is of step {last:,} of {planned:,} ({last / planned:.0%}). "
             "It was interrupted, or is still training."
         )
-    if loop is not None and loop.num_steps != last:
-        notes.append(
-            f"World, memory and clip show the checkpoint of step {loop.num_steps:,}; "
-            f"the curves go to step {last:,}."
-        )
+    if run.step is not None and run.step != last:
+        shown = "World, memory and clip show" if run.loop is not None else "World and memory show"
+        notes.append(f"{shown} the checkpoint of step {run.step:,}; the curves go to step {last:,}.")
     return notes

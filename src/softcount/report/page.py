@@ -21,6 +21,7 @@ from softcount.report.atoms import describe_memory
 from softcount.report.clip import describe_clip
 from softcount.report.curves import FINAL, GROUPS, ROLES, curves, final_numbers, shares_of_time
 from softcount.report.evidence import Evidence, read_runs
+from softcount.report.remains import describe_remains
 from softcount.report.world import describe_world
 
 REPORT = "report.html"
@@ -79,9 +80,11 @@ def as_script_data(data: Any) -> str:
 
 def _describe_run(run: Evidence, episodes: int) -> dict[str, Any]:
     parts: dict[str, Any] = {part: {"missing": run.no_loop} for part in ("world", "memory", "clip")}
+    if run.saved is not None:
+        parts |= describe_remains(run.saved, run.fields)
     if run.loop is not None and run.config is not None:
         parts = {
-            "world": describe_world(run.loop),
+            "world": describe_world(run.loop.coverage, run.loop.roles.actor.env),
             "memory": describe_memory(run.loop),
             "clip": describe_clip(run.config, run.loop, episodes),
         }
@@ -92,7 +95,7 @@ def _describe_run(run: Evidence, episodes: int) -> dict[str, Any]:
         "config": {name: _plain(value) for name, value in run.fields.items()},
         "planned": run.fields.get("steps"),
         "num_reports": len(run.rows),
-        "checkpoint": None if run.loop is None else run.loop.num_steps,
+        "checkpoint": run.step,
         "final": final_numbers(run.rows),
         "curves": curves(run.rows),
         "time": shares_of_time(run.rows),

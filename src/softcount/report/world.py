@@ -7,16 +7,16 @@ from typing import Any, cast
 import numpy as np
 
 from softcount.envs.coverage import Coverage, Mapped, heat_map
-from softcount.launch.local import LocalLoop
-from softcount.types import Array
+from softcount.types import Array, VectorEnv
 
 
-def describe_world(loop: LocalLoop) -> dict[str, Any]:
+def describe_world(coverage: Coverage | None, env: VectorEnv | None) -> dict[str, Any]:
     """Returns the map with first visits, or what there is where there is no map."""
-    coverage, env = loop.coverage, loop.roles.actor.env
     if coverage is None:
         return {"missing": "This world does not say where the agent is, so there is nothing to map."}
     numbers = {"visited": coverage.num_visited, "places": coverage.num_places, "steps": coverage.steps}
+    if env is None:
+        return {**numbers, "missing": "This world cannot be built here, so its map is not known."}
     if getattr(env, "map_shape", None) is None:
         return {**numbers, "missing": "This world counts places but has no map of them."}
     mapped = cast(Mapped, env)
@@ -43,9 +43,8 @@ def first_seen_map(coverage: Coverage, env: Mapped) -> Array:
     return np.where(np.isinf(image), np.nan, image)
 
 
-def cells_of(loop: LocalLoop, places: list[int]) -> list[list[int] | None]:
+def cells_of(env: VectorEnv, places: list[int]) -> list[list[int] | None]:
     """Returns where on the map places lie; None for nowhere."""
-    env = loop.roles.actor.env
     if getattr(env, "map_shape", None) is None:
         return [None] * len(places)
     mapped = cast(Mapped, env)

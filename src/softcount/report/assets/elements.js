@@ -32,8 +32,8 @@ function compact(value) {
     [1e6, "M"],
     [1e3, "k"],
   ])
-    if (size >= unit) return `${Number((value / unit).toPrecision(4))}${letter}`;
-  return size !== 0 && size < 1e-3 ? value.toExponential(0) : String(Number(value.toPrecision(4)));
+    if (size >= unit) return `${Number((value / unit).toPrecision(5))}${letter}`;
+  return size !== 0 && size < 1e-3 ? value.toExponential(0) : String(Number(value.toPrecision(5)));
 }
 function show(value, kind) {
   if (!isNumber(value)) return "–";
