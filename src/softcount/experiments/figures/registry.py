@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from softcount.experiments.figures import (
     ages,
     bonuses,
+    choices,
     clusters,
     cost,
     discount,
@@ -50,6 +51,7 @@ FIGURES: dict[str, Figure | Command] = {
         clusters.FIGURE,
         ages.FIGURE,
         knobs.FIGURE,
+        choices.FIGURE,
         *elsewhere.COMMANDS,
     )
 }

@@ -1,0 +1,119 @@
+"""Which of the paper's choices help or hurt in small mazes: the laptop preset, one change at a time.
+
+Each change goes back to the paper's value, or to the plainest one where the paper is silent, and leaves
+everything else as the preset has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from softcount.bonuses.recode import RecodeBonusConfig
+from softcount.config import RunConfig
+from softcount.experiments.figures.agent_runs import FOLDER, job, maze_config
+from softcount.experiments.figures.coverage import area, by_name, describe_runs
+from softcount.experiments.figures.figure import Figure
+from softcount.experiments.figures.jobs import SEEDS, Job, Row, new_figure
+from softcount.presets import ATARI, LAPTOP
+from softcount.torsos import GridConfig
+
+PRESET = "RECODE-AP"
+
+
+def _embedding(**fields: Any) -> dict[str, Any]:
+    embedding = replace(LAPTOP.representation.embedding, **fields)
+    return {"representation": replace(LAPTOP.representation, embedding=embedding)}
+
+
+def _loss(**fields: Any) -> dict[str, Any]:
+    return {"meme": replace(LAPTOP.meme, loss=replace(LAPTOP.meme.loss, **fields))}
+
+
+def _memory(**fields: Any) -> dict[str, Any]:
+    return {"memory": replace(LAPTOP.memory, **fields)}
+
+
+PAPER_CONSTANTS = {
+    "kernel_epsilon": ATARI.memory.kernel_epsilon,
+    "reward_constant": ATARI.memory.reward_constant,
+}
+
+CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
+    PRESET: ("the laptop preset", {}),
+    "table-1": ("palette table starts at 1", _embedding(torso=GridConfig(channels=2, palette_scale=1.0))),
+    "no-layer-norm": ("no LayerNorm on the embedding", _embedding(layer_norm=False)),
+    "paper-rate": ("embedding learns at 6e-4", {"trainer": replace(LAPTOP.trainer, learning_rate=6e-4)}),
+    "constant-rate": ("rate does not fall", {"trainer": replace(LAPTOP.trainer, schedule="constant")}),
+    "fast-copy": ("no slow copy", {"trainer": replace(LAPTOP.trainer, acting="latest")}),
+    "warmup-paper": ("the paper's warm-up", _memory(warmup_atoms=ATARI.memory.warmup_atoms)),
+    "k-20": ("k = 20", _memory(neighbours=20)),
+    "k-5": ("k = 5", _memory(neighbours=5)),
+    "paper-constants": (
+        "the paper's ε, n₀ and normalisation",
+        {**_memory(**PAPER_CONSTANTS), "normaliser": RecodeBonusConfig().normaliser},
+    ),
+    "normalised": ("divided by the running std", {"normaliser": RecodeBonusConfig().normaliser}),
+    "paper-discounts": ("discounts 0.9997 to 0.97", _loss(discount_max=0.9997, discount_min=0.97)),
+    "no-relabel": ("rewards as they were paid", {"relabel": False}),
+    "paid-deaths": ("deaths are paid", {"terminal_observations": "paid"}),
+    "paper-noise": (
+        "the paper's ladder of ε",
+        {"epsilon_base": ATARI.epsilon_base, "epsilon_power": ATARI.epsilon_power},
+    ),
+    "flat-noise": ("ε = 0.02 everywhere", {"epsilon_base": 0.02, "epsilon_power": 0.0}),
+    "uniform-replay": (
+        "uniform replay, no newest",
+        {"replay": replace(LAPTOP.replay, priority_exponent=0.0, newest=0)},
+    ),
+    "behaviour-priority": ("priorities of the acting mixture", _loss(priority_of="behaviour")),
+    "ratio-1": ("replay ratio 1", {"replay": replace(LAPTOP.replay, replay_ratio=1.0)}),
+    "act-on-policy": ("everyone acts on the policy", {"meme": replace(LAPTOP.meme, act_on="policy")}),
+    "act-on-values": ("everyone acts on values", {"meme": replace(LAPTOP.meme, act_on="values")}),
+    "target-200": ("target copied every 200", {"meme": replace(LAPTOP.meme, target_update_period=200)}),
+}
+"""What each is called, and the fields it replaces."""
+
+
+def config_of(name: str, seed: int) -> RunConfig:
+    return maze_config("MEME-RECODE-AP", seed, **CHANGES[name][1])
+
+
+def jobs() -> list[Job]:
+    """Every change with every seed, seeds outermost."""
+    return [job(name, config_of(name, seed)) for seed in SEEDS for name in CHANGES]
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """Draws mean coverage over the run, a dot a seed, sorted; the preset's mean is the line."""
+    figure = new_figure(9, 0.3 * len(CHANGES) + 1.2)
+    axes = figure.subplots()
+    areas = {name: [area(row) for row in group] for name, group in by_name(rows).items()}
+    order = sorted(areas, key=lambda name: sum(areas[name]) / len(areas[name]))
+    for i, name in enumerate(order):
+        colour = "#d1495b" if name == PRESET else "#1b6ca8"
+        axes.plot(areas[name], [i] * len(areas[name]), "o", color=colour, alpha=0.8)
+    if PRESET in areas:
+        axes.axvline(sum(areas[PRESET]) / len(areas[PRESET]), color="#d1495b", linewidth=0.8)
+    axes.set_yticks(range(len(order)), [CHANGES[name][0] for name in order], fontsize=8)
+    axes.set(xlabel="mean share of places visited over 150,000 steps", xlim=(0, 1))
+    axes.set_title("11×11 Disco Maze: the laptop preset, one change at a time (a dot a seed)", fontsize=10)
+    return figure
+
+
+def describe(rows: Sequence[Row]) -> list[str]:
+    return describe_runs(rows, {name: label for name, (label, _) in CHANGES.items()})
+
+
+FIGURE = Figure(
+    name="choices",
+    paper="not in the paper",
+    claim="Which departures from the paper's values small mazes need.",
+    laptop_cost=f"{3 * len(CHANGES)} runs of 150,000 steps (3 shared), about 2 CPU-minutes each",
+    paper_cost="not planned",
+    folder=FOLDER,
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+)
