@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from softcount import cli
-from softcount.experiments.figures import jobs, registry
+from softcount.experiments.figures import jobs, page, registry
 from softcount.experiments.figures.figure import Command, Figure
 from softcount.experiments.figures.jobs import Job
 
@@ -118,6 +118,27 @@ def test_the_reproduction_page_has_every_figure_and_table_of_the_paper():
     named = [match[1] for line in rows if (match := re.match(r"\| \*\*((?:Fig\.|Table) \d+)\*\*", line))]
     assert named == [f"Fig. {n}" for n in range(1, 23)] + [f"Table {n}" for n in range(1, 6)]
     for name in re.findall(r"`softcount figure ([a-z_]+)`", page):
-        assert name in registry.FIGURES
+        assert name in {*registry.FIGURES, "list"}
     for image in re.findall(r"\]\((images/[^)]+)\)", page):
         assert (ROOT / "docs" / image).is_file()
+
+
+def test_the_numbers_of_the_reproduction_page_are_those_of_the_results():
+    """If this fails: python -m softcount.experiments.figures.page docs/reproduction.md"""
+    text = (ROOT / "docs/reproduction.md").read_text()
+    assert page.renewed(text, ROOT) == text
+
+
+def test_every_figure_of_ours_is_on_the_page():
+    text = (ROOT / "docs/reproduction.md").read_text()
+    ours = [name for name, figure in registry.FIGURES.items() if isinstance(figure, Figure)]
+    assert sorted(name for name, _ in page.BLOCK.findall(text)) == sorted(ours)
+
+
+def test_a_block_holds_what_the_figure_says_and_how_much_of_it_was_run(toy, tmp_path):
+    before = "a\n```text toy\nold\n```\nb\n"
+    assert page.renewed(before) == "a\n```text toy\nnot run\n```\nb\n"
+    registry.make("toy", seeds=[1], say=lambda _: None)
+    assert page.renewed(before) == "a\n```text toy\n(1 of 3 runs)\nvalues [10]\n```\nb\n"
+    with pytest.raises(ValueError, match="made elsewhere"):
+        page.numbers("maze_goal")
