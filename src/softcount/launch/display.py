@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any
 
 GROUPS = {
-    "returns": ("charts/episodic_return", "charts/intrinsic_return", "charts/episodic_length", "eval/return"),
-    "exploration": ("coverage/places", "coverage/fraction", "intrinsic/reward_mean", "charts/epsilon_mean"),
+    "returns": ("charts/episodic_return", "charts/intrinsic_return", "charts/episodic_length", "eval/"),
+    "exploration": ("coverage/places", "coverage/fraction", "intrinsic/reward_mean", "truth/"),
     "memory": ("memory/occupied", "memory/insertions", "memory/d_ema", "memory/age_p50"),
     "mixtures": ("bandit/best_arm", "bandit/acting_mean"),
     "losses": ("losses/",),
@@ -72,8 +72,9 @@ def _summary(metrics: Mapping[str, float]) -> str:
         "return": "charts/episodic_return",
         "intrinsic": "charts/intrinsic_return",
         "places": "coverage/places",
-        "atoms": "memory/occupied",
+        "memory filled": "memory/occupied",
         "d_ema": "memory/d_ema",
+        "evaluation": "eval/return",
     }
     return "  ".join(f"{label} {_number(metrics[name])}" for label, name in parts.items() if name in metrics)
 

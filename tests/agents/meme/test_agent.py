@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from softcount import store
-from softcount.agents.meme.agent import Meme, MemeConfig, act_step, make_optimiser, network_inputs
+from softcount.agents.meme.agent import Meme, MemeConfig, make_optimiser, network_inputs, preferences
 from softcount.agents.meme.loss import LossConfig
-from softcount.agents.meme.network import MemeNetwork, NetworkConfig
+from softcount.agents.meme.network import Inputs, MemeNetwork, NetworkConfig
+from softcount.agents.meme.policies import act
 from softcount.replay.sequences import ReplayConfig, SequenceReplay
-from softcount.tensors import load_module, to_tensors
+from softcount.tensors import load_module, to_arrays, to_tensors
 from softcount.types import ArraySpec, DiscreteActions, Step
 
 SPEC = ArraySpec((5,), "float32")
@@ -21,6 +22,15 @@ CONFIG = MemeConfig(
     target_update_period=3,
 )
 NUM_ENVS = 4
+
+
+@torch.inference_mode()
+def act_step(network, config, *, state, mixture, epsilon, rng, **rows):
+    """Plays one step of a batch of environments, as an actor would."""
+    inputs = Inputs(**{name: torch.from_numpy(x)[None] for name, x in rows.items()})
+    preferred, state = preferences(network, inputs, to_tensors(state), config)
+    action, log_prob = act(preferred[0].numpy(), mixture, np.asarray(epsilon), rng)
+    return action, log_prob, to_arrays(state)
 
 
 def play(agent, num_steps, seed=0, epsilon=0.3, trace_length=8, period=4):
@@ -38,11 +48,12 @@ def play(agent, num_steps, seed=0, epsilon=0.3, trace_length=8, period=4):
         observation = rng.normal(size=(NUM_ENVS, 5)).astype(np.float32)
         reward = np.where(is_first, 0, rng.normal(size=NUM_ENVS)).astype(np.float32)
         is_last = ~is_first & (rng.random(NUM_ENVS) < 0.2)
-        acted = agent.act_step(
-            observation=observation, prev_action=action, reward=reward, prev_intrinsic=intrinsic,
-            is_first=is_first, state=state, mixture=mixture, epsilon=epsilon, rng=rng,
+        chosen, log_prob, new_state = act_step(
+            agent.online, agent.config, observation=observation, prev_action=action, reward=reward,
+            prev_intrinsic=intrinsic, is_first=is_first, state=state, mixture=mixture,
+            epsilon=epsilon, rng=rng,
         )  # fmt: skip
-        extras = {"mixture": mixture, "prev_intrinsic": intrinsic, "log_prob": acted.log_prob}
+        extras = {"mixture": mixture, "prev_intrinsic": intrinsic, "log_prob": log_prob}
         arrived = rng.random(NUM_ENVS).astype(np.float32)
         step = Step(
             observation,
@@ -52,12 +63,12 @@ def play(agent, num_steps, seed=0, epsilon=0.3, trace_length=8, period=4):
             is_first,
             is_last,
             is_last & (reward > 0),
-            acted.action,
+            chosen,
             extras,
         )
         replay.add(step, state)
-        states.append(acted.state)
-        state, action, intrinsic, is_first = acted.state, acted.action, arrived, is_last
+        states.append(new_state)
+        state, action, intrinsic, is_first = new_state, chosen, arrived, is_last
         mixture = np.where(is_last, rng.integers(2, size=NUM_ENVS), mixture)
     return replay, states
 
@@ -200,10 +211,10 @@ def test_what_is_published_acts_alike_elsewhere():
         "mixture": rng.integers(2, size=7),
         "epsilon": np.linspace(0, 1, 7),
     }
-    first = agent.act_step(**request, rng=np.random.default_rng(1))
+    first = act_step(agent.online, CONFIG, **request, rng=np.random.default_rng(1))
     second = act_step(network, CONFIG, **request, rng=np.random.default_rng(1))
-    np.testing.assert_array_equal(first.action, second.action)
-    np.testing.assert_array_equal(first.state[1], second.state[1])
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[2][1], second[2][1])
 
 
 @pytest.mark.parametrize("act_on", ["policy", "values", "split"])

@@ -3,13 +3,14 @@
 `update` is section 3 of [MEME] in order: unroll both networks over a batch of packed
 traces, make targets and priorities from the online values, weigh the losses over
 mixtures, take one AdamW step, and every `target_update_period` updates copy online to
-target. What acts is the online network (`parameters()`), through `act_step`.
+target. What acts is the online network (`parameters()`), greedy on what
+`preferences` returns.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from softcount.agents.meme.loss import (
     meme_loss,
 )
 from softcount.agents.meme.network import Inputs, MemeNetwork, NetworkConfig
-from softcount.agents.meme.policies import act, beta_ladder, discount_ladder
+from softcount.agents.meme.policies import beta_ladder, discount_ladder
 from softcount.tensors import (
     load_module,
     load_optimiser,
@@ -33,7 +34,7 @@ from softcount.tensors import (
     to_arrays,
     to_tensors,
 )
-from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State, map_arrays
+from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +62,6 @@ class MemeConfig:
     """Copy the online to the target network every so many updates."""
 
 
-class Acted(NamedTuple):
-    """What `act_step` returns, for all rows."""
-
-    action: Array  # [B] int64
-    log_prob: Array  # [B] float32, under the ε-greedy behaviour
-    state: Any  # recurrent state after this step, leaves [B, ...] NumPy
-
-
 def preferences(
     network: MemeNetwork, inputs: Inputs, state: Any, config: MemeConfig
 ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
@@ -84,43 +77,14 @@ def preferences(
     return values, state
 
 
-@torch.inference_mode()
-def act_step(
-    network: MemeNetwork,
-    config: MemeConfig,
-    *,
-    observation: Any,
-    prev_action: Array,
-    reward: Array,
-    prev_intrinsic: Array,
-    is_first: Array,
-    state: Any,
-    mixture: Array,
-    epsilon: Array | float,
-    rng: np.random.Generator,
-) -> Acted:
-    """Plays one step of a batch of environments; all NumPy, the state belongs to the caller."""
-    device = next(network.parameters()).device
-    rows = to_tensors((observation, prev_action, reward, prev_intrinsic, is_first), device)
-    inputs = Inputs(*map_arrays(lambda x: x.unsqueeze(0), rows))
-    preferred, new_state = preferences(network, inputs, to_tensors(state, device), config)
-    action, log_prob = act(to_arrays(preferred[0]), mixture, np.asarray(epsilon), rng)
-    return Acted(action, log_prob, to_arrays(new_state))
-
-
 class Meme:
     """The learner's half of MEME: networks, optimiser, running statistics.
 
     >>> from softcount.types import ArraySpec, DiscreteActions
     >>> config = MemeConfig(network=NetworkConfig(torso="mlp", core_size=8, head_size=8, num_mixtures=2))
     >>> agent = Meme(ArraySpec((3,), "float32"), DiscreteActions(4), config, seed=1)
-    >>> acted = agent.act_step(
-    ...     observation=np.zeros((5, 3), np.float32), prev_action=np.zeros(5, np.int64),
-    ...     reward=np.zeros(5, np.float32), prev_intrinsic=np.zeros(5, np.float32),
-    ...     is_first=np.ones(5, bool), state=agent.initial_state(5), mixture=np.zeros(5, np.int64),
-    ...     epsilon=0.0, rng=np.random.default_rng(0))
-    >>> len(set(acted.action.tolist())), acted.state[0].shape
-    (1, (5, 8))
+    >>> agent.parameters()["policy_out.weight"].shape, agent.num_updates
+    ((8, 8), 0)
     """
 
     def __init__(
@@ -155,10 +119,6 @@ class Meme:
     def parameters(self) -> State:
         """Returns what acts, the online network, as arrays that share its memory."""
         return module_state(self.online)
-
-    def act_step(self, **request: Any) -> Acted:
-        """Plays one step with the online network; takes the keywords of the function `act_step`."""
-        return act_step(self.online, self.config, **request)
 
     def update(
         self, sequence: Sequence, weights: Array | None = None, intrinsic_targets: Array | None = None
