@@ -4,8 +4,9 @@
 
 Walls kill and their colours change at every step, and the only reward lies at the far end.
 Without a bonus nothing tells the agent to go farther than it stumbles. Both agents train
-side by side for the same number of steps; afterwards the pictures show where each has
-been. Fails unless the one with the bonus has visited at least 1.5 times as many places.
+side by side for the same number of steps; afterwards a picture shows where each has been, an
+animation how the one with the bonus plays, and a report all there is to know of both.
+Fails unless the one with the bonus has visited at least 1.5 times as many places.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from softcount.launch.look import evaluate_run, open_run
 from softcount.records import read_metrics
+from softcount.report import write_report
 
 AGENTS = {"MEME-RECODE-AP": "with_bonus", "MEME": "without_bonus"}
 REQUIRED_FACTOR = 1.5
@@ -70,7 +73,6 @@ def draw(runs: dict[str, Path], path: Path) -> dict[str, int]:
     from matplotlib.colors import LogNorm
 
     from softcount.envs.coverage import heat_map
-    from softcount.launch.look import open_run
 
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained", width_ratios=[1.3, 1, 1])
     places = {}
@@ -106,7 +108,7 @@ def main() -> int:
         "--out", type=Path, default=Path("demo"), help="folder for runs and pictures; replaced"
     )
     parser.add_argument("--size", type=int, default=11, help="cells per side of the maze")
-    parser.add_argument("--steps", type=int, default=150_000, help="actor steps of each agent")
+    parser.add_argument("--steps", type=int, default=260_000, help="actor steps of each agent")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     out: Path = arguments.out
@@ -123,7 +125,9 @@ def main() -> int:
         f"places visited in {arguments.steps:,} steps: {places['MEME-RECODE-AP']} with RECODE's bonus, "
         f"{places['MEME']} without: {factor:.1f} times as many ({time.monotonic() - started:.0f} s)"
     )
-    print(f"pictures: {out / 'exploration.png'}; look closer: softcount inspect {out / 'with_bonus'}")
+    print(evaluate_run(runs["MEME-RECODE-AP"], 10, out / "play.gif"))
+    report = write_report(list(runs.values()), out / "report.html")
+    print(f"where they went: {out / 'exploration.png'}; everything about both: {report}")
     if factor < REQUIRED_FACTOR:
         print(f"FAILED: expected at least {REQUIRED_FACTOR} times as many", file=sys.stderr)
         return 1
