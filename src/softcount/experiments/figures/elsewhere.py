@@ -9,6 +9,7 @@ from softcount.experiments.figures.figure import Command
 _MODULE = "softcount.experiments"
 _IMAGES = Path("docs/images")
 _RESULTS = Path("results")
+_PROBES = ("whole", "window", "screens", "persistent", "steering")
 
 COMMANDS = (
     Command(
@@ -37,23 +38,34 @@ COMMANDS = (
         name="representations_probe",
         paper="Figs. 7, 20 (what the embeddings keep)",
         claim="AP and CASM keep where the agent is and drop what it cannot influence; CASM more so.",
-        laptop_cost="7 CPU-minutes",
+        laptop_cost="20 CPU-minutes",
         paper_cost="see `representations`",
         commands=(
-            *((f"{_MODULE}.representations_probe", "run", name) for name in ("whole", "window", "screens")),
+            *((f"{_MODULE}.representations_probe", "run", name) for name in _PROBES),
             (f"{_MODULE}.representations_probe", "plot"),
         ),
         plot_command=(f"{_MODULE}.representations_probe", "plot"),
-        results=tuple(_RESULTS / f"representations/{name}.json" for name in ("whole", "window", "screens")),
-        images=(_IMAGES / "representations.png",),
+        results=tuple(_RESULTS / f"representations/{name}.json" for name in _PROBES),
+        images=(_IMAGES / "representations.png", _IMAGES / "representations_history.png"),
+    ),
+    Command(
+        name="palette_start",
+        paper="not in the paper",
+        claim="Where the table of colours starts decides what the embedding keeps.",
+        laptop_cost="minutes",
+        paper_cost="the same",
+        commands=((f"{_MODULE}.palette_start",),),
+        plot_command=None,
+        results=(_RESULTS / "representations/palette_start.json",),
+        images=(_IMAGES / "palette_start.png",),
     ),
     Command(
         name="maze_goal",
         paper="Fig. 13 (the goal of the Disco Maze)",
         claim="With RECODE's bonus MEME finds the goal, without any it stays near the start.",
-        laptop_cost="12 runs of 600,000 steps, 6 CPU-minutes each",
+        laptop_cost="12 runs of up to a million steps, about 10 CPU-minutes each",
         paper_cost="1e8 steps in a maze of 21×21",
-        commands=((f"{_MODULE}.maze_goal", "--size", "11", "--steps", "600000"),),
+        commands=((f"{_MODULE}.maze_goal", "--size", "11"),),
         plot_command=None,
         results=(_RESULTS / "meme/maze_11.json",),
         images=(_IMAGES / "maze_11.png",),
@@ -84,7 +96,7 @@ COMMANDS = (
         name="environment_pictures",
         paper="Figs. 6 and 13 (their frames)",
         claim="What the agents see, and where a random policy gets to.",
-        laptop_cost="3 CPU-minutes",
+        laptop_cost="6 minutes",
         paper_cost="the same",
         commands=((f"{_MODULE}.environment_pictures",),),
         plot_command=None,
