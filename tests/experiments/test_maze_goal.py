@@ -70,6 +70,8 @@ def test_a_run_goes_on_in_stretches_until_its_steps_are_over(tmp_path):
         "100",
     ]
     assert steps_done(tmp_path / setting.name) == 0
+    (tmp_path / setting.name).mkdir()
+    (tmp_path / setting.name / "config.json").write_text("stopped before its first checkpoint")
     folder = train(setting, tmp_path, extra, stretch=500, solved=0.9)
     assert 900 <= steps_done(folder) < 910
     steps = [json.loads(line)["step"] for line in (folder / "metrics.jsonl").open()]

@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,9 @@ def train(setting: Setting, runs: Path, extra: Sequence[str], stretch: int, solv
         if done:
             command = ["resume", str(folder), "--steps", str(until)]
         else:
+            shutil.rmtree(
+                folder, ignore_errors=True
+            )  # stopped before its first checkpoint: nothing to resume
             options = [f"size={setting.size}", f"layout={setting.layout}"]
             command = ["train", setting.agent, "--preset", PRESET_OF.get(setting.size, "laptop")]
             command += ["--run", str(folder), "--env-options", *options]
