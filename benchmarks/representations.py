@@ -136,11 +136,26 @@ def bench_bonus(games: tuple[str, ...], num_atoms: int = 50_000) -> dict[str, An
         **{f"observe_64_{name}_ms": round(milliseconds[name], 3) for name in memories},
         **{f"share_{name}": round(milliseconds[name] / milliseconds["embed"], 4) for name in memories},
         **{f"atoms_{name}": len(memory) for name, memory in memories.items()},
-        "distinct_atoms_full": len(np.unique(memories["full"].atoms, axis=0)),
         "path_full": getattr(engine, "path", "numpy"),
+        **describe(memories["full"], features.embedding.numpy()),
     }
     print(json.dumps(result), flush=True)
     return result
+
+
+def describe(memory: RecodeMemory, embeddings: Array) -> dict[str, Any]:
+    """Why a search costs what it costs: how the atoms lie around new embeddings."""
+    atoms = memory.atoms.astype(np.float64)
+    variances = np.linalg.eigvalsh(np.cov(atoms.T))[::-1]
+    shares = np.cumsum(variances) / variances.sum()
+    d2 = np.stack([((atoms - e) ** 2).sum(1) for e in embeddings.astype(np.float64)])
+    in_ball = (d2 < memory.d2_ema).sum(1)
+    return {
+        "distinct_atoms": len(np.unique(memory.atoms, axis=0)),
+        "variance_in_8_and_16_directions": [round(float(shares[i]), 3) for i in (7, 15)],
+        "d2_of_20th_over_mean_d2": round(float(np.median(np.sort(d2, 1)[:, 19] / d2.mean(1))), 3),
+        "atoms_in_ball_mean_and_most": [round(float(in_ball.mean()), 1), int(in_ball.max())],
+    }
 
 
 def conditions() -> dict[str, Any]:
