@@ -22,8 +22,8 @@ from softcount.experiments.figures.walk_streams import Stream, judge, replay
 @pytest.fixture
 def short(monkeypatch):
     """Walks of 24 steps of four copies."""
-    lengths = {"EPISODES": (5, 9), "PHASE": 12, "MOMENT": 6, "LENGTH": 4}
-    for name, value in {"NUM_ENVS": 4, "TRACES": 3, "PRETRAINING": 2, **lengths}.items():
+    lengths = {"EPISODES": (5, 9), "PHASE": 12, "MOMENT": 6, "LENGTH": 4, "HEAD_START": 6}
+    for name, value in {"NUM_ENVS": 4, "TRACES": 3, "PRETRAINING": 2, "FIRST_UPDATES": 2, **lengths}.items():
         monkeypatch.setattr(walk_streams, name, value)
     walk_streams.record.cache_clear()
     walk_streams.make_stream.cache_clear()
@@ -46,6 +46,7 @@ def stream_of(embedding_of_place, num_places=5, steps=60, seed=0):
         views=np.float32(np.tile(embedding_of_place(np.arange(num_places)), (len(moments), 4, 1, 1))),
         surprises=None,
         accuracy=None,
+        start=0,
     )
 
 
@@ -73,6 +74,7 @@ def test_judging_ranks_places_and_compares_rare_with_common():
 
 def test_a_memory_counts_places_that_lie_apart_and_cannot_count_what_looks_alike(monkeypatch):
     monkeypatch.setattr(walk_streams, "MOMENT", 20)
+    monkeypatch.setattr(walk_streams, "HEAD_START", 0)
     apart = replay(stream_of(line), RecodeMemory(CONFIG, seed=0), keep=True)
     assert apart["course"] == [1.0, 1.0, 1.0]
     assert apart["visits"] == np.bincount(stream_of(line).places.ravel()).tolist()
@@ -96,8 +98,9 @@ def test_walks_start_anew_between_phases_and_visits_are_counted(short):
     episodes = walks.is_last[:11].sum()  # of 5 steps: rows 0-5, 6-11
     assert episodes == 4
     stream = walk_streams.make_stream(0, "random", "frozen")
-    assert stream.visits_at(24).sum() == 96
-    np.testing.assert_array_equal(stream.visits_at(3), np.bincount(walks.place[:3].ravel(), minlength=49))
+    assert stream.visits_at(24).sum() == 4 * (24 - 6)  # the memory does not see the first six steps
+    np.testing.assert_array_equal(stream.visits_at(8), np.bincount(walks.place[6:8].ravel(), minlength=49))
+    assert walk_streams.make_stream(0, "random", "cold").visits_at(24).sum() == 4 * 24
     assert len(elsewhere.place) == 500
 
 
@@ -118,11 +121,13 @@ def test_a_frozen_embedding_stays_and_a_moving_one_moves(short):
         assert same_pictures is not moves
 
 
-def test_the_predictor_on_a_frozen_embedding_goes_on_learning(short):
+def test_the_predictor_on_a_frozen_embedding_goes_on_learning(short, monkeypatch):
     stream = walk_streams.make_stream(0, "rnd-on-ap", "frozen")
     np.testing.assert_array_equal(stream.views[0], stream.views[-1])
     assert not np.array_equal(stream.surprises[0], stream.surprises[-1])
+    monkeypatch.setattr(rnd_walks, "HEAD_START", 6)
     found = rnd_walks.surprise_course(stream)
+    assert len(found["course"]) == 3
     expected = judge(stream.surprises[-1].mean(axis=0), stream.visits_at(24))["agreement"]
     assert found["course"][-1] == pytest.approx(expected, abs=1e-4)
 
@@ -155,5 +160,5 @@ def test_every_walk_figure_measures_and_draws_what_it_measured(short, monkeypatc
             np.testing.assert_allclose(drawn[0], first)
         else:
             assert any(np.array_equal(ys, courses[0]["course"]) for ys in drawn)
-        assert len(courses[0]["course"]) == 4
+        assert len(courses[0]["course"]) == 3  # after 12, 18 and 24 steps
         assert module.describe(rows)

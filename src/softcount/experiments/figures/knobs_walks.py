@@ -1,7 +1,7 @@
 """How much the memory's knobs matter for counting (what the paper lacks), on recorded walks.
 
 One knob at a time, AP learned on the way, three seeds. Measured: the rank correlation of what is paid with
-the true-count bonus, mean over the walk from the third moment on, and how much more a rare
+the true-count bonus, mean over the walk, and how much more a rare
 place is paid than a common one. The last panel is the rule of removal.
 """
 

@@ -16,7 +16,7 @@ from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
 from softcount.experiments.figures.representations import SMALL
-from softcount.experiments.figures.walk_streams import MOMENT, make_stream, memory_config, replay
+from softcount.experiments.figures.walk_streams import make_stream, memory_config, replay, steps_of
 from softcount.memory import RecodeMemory
 
 KINDS = {"ap": "AP", "casm": "CASM", "casnotm": "CASnotM", "byol": "BYOL", "random": "random"}
@@ -53,7 +53,7 @@ def plot(rows: Sequence[Row]) -> Any:
             group = [row["course"] for row in rows if (row["kind"], row["view"]) == (kind, view)]
             if group:
                 courses = np.array(group)
-                steps = MOMENT * 64 * np.arange(1, 1 + courses.shape[1])
+                steps = steps_of(courses[0])
                 axes.plot(steps, courses.T, color=colour, linewidth=0.6, alpha=0.5)
                 axes.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=label)
         axes.set(xlabel="steps", title=titles[view], ylim=(-0.5, 1))

@@ -17,13 +17,14 @@ from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
 from softcount.experiments.figures.walk_streams import (
-    MOMENT,
+    HEAD_START,
     Mode,
     Stream,
     judge,
     make_stream,
     memory_config,
     replay,
+    steps_of,
 )
 from softcount.memory import RecodeMemory
 
@@ -51,11 +52,12 @@ def surprise_course(stream: Stream) -> dict[str, Any]:
     course = [
         judge(surprises.mean(axis=0), stream.visits_at(int(moment)))
         for surprises, moment in zip(stream.surprises, stream.moments)
+        if moment > HEAD_START
     ]
     return {
         "course": [round(step["agreement"], 4) for step in course],
-        "agreement": float(np.mean([step["agreement"] for step in course[2:]])),
-        "contrast": float(np.mean([step["contrast"] for step in course[2:]])),
+        "agreement": float(np.mean([step["agreement"] for step in course])),
+        "contrast": float(np.mean([step["contrast"] for step in course])),
     }
 
 
@@ -81,7 +83,7 @@ def plot(rows: Sequence[Row]) -> Any:
         if not group:
             continue
         courses = np.array([row["course"] for row in group])
-        steps = MOMENT * 64 * np.arange(1, 1 + courses.shape[1])
+        steps = steps_of(courses[0])
         left.plot(steps, courses.T, color=colour, linewidth=0.6, alpha=0.5)
         left.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=name)
         right.plot([i] * len(group), [row["contrast"] for row in group], "o", color=colour)

@@ -15,7 +15,7 @@ import numpy as np
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
-from softcount.experiments.figures.walk_streams import MOMENT, Mode, make_stream, memory_config, replay
+from softcount.experiments.figures.walk_streams import Mode, make_stream, memory_config, replay, steps_of
 from softcount.memory import RecodeMemory
 
 SETTINGS: dict[str, tuple[str, Mode]] = {
@@ -57,7 +57,7 @@ def plot(rows: Sequence[Row]) -> Any:
     for colour, axes, name in zip(COLOURS, panels, SETTINGS):
         for row in (row for row in rows if row["name"] == name):
             axes.plot(np.array(row["visits"]) + 1, soft_counts(row["scores"]), ".", color=colour, alpha=0.6)
-            panels[3].plot(MOMENT * 64 * np.arange(1, 1 + len(row["course"])), row["course"], color=colour,
+            panels[3].plot(steps_of(row["course"]), row["course"], color=colour,
                            label=name if row["seed"] == 0 else None)  # fmt: skip
         axes.set(xscale="log", yscale="log", xlabel="true visits + 1", ylabel="soft count N", title=name)
     panels[3].set(xlabel="steps", ylabel="rank correlation with true visits", ylim=(-0.3, 1))

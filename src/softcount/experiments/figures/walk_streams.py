@@ -6,6 +6,9 @@ places late and seldom, some never. A representation is either learned on the wa
 far, or learned on another recording of the whole maze and frozen. Every 100 steps all places are
 drawn four times and embedded, so that a bonus can be asked what it would pay for each.
 
+The memory starts after 100 steps, when the embedding has made 300 updates on them: a memory filled by an
+untrained embedding may never recover (mode `cold` has no such head start).
+
 Whatever is compared on a stream sees the same observations, embeddings and true visits.
 """
 
@@ -37,12 +40,14 @@ MOMENT = 100
 LEARN_EVERY = 2
 TRACES, LENGTH = 16, 16
 PRETRAINING = 600
+HEAD_START, FIRST_UPDATES = 100, 300
 
-Mode = Literal["settling", "moving", "frozen"]
+Mode = Literal["settling", "moving", "frozen", "cold"]
 TRAINERS: dict[str, TrainerConfig] = {
     "settling": LAPTOP.trainer,
     "moving": replace(LAPTOP.trainer, schedule="constant", acting="latest"),
     "frozen": LAPTOP.trainer,
+    "cold": LAPTOP.trainer,
 }
 """`settling` is the laptop preset, `moving` embeds with the latest parameters at a constant rate."""
 
@@ -57,14 +62,15 @@ class Stream:
     views: Array  # [K, DRAWINGS, places, D]
     surprises: Array | None  # [K, DRAWINGS, places]
     accuracy: float | None  # of action prediction, at the end
+    start: int  # how many steps the memory does not see
 
     @property
     def num_places(self) -> int:
         return int(self.views.shape[2])
 
     def visits_at(self, moment: int) -> Array:
-        """True visits of every place in the first `moment` steps."""
-        return np.bincount(self.places[:moment].ravel(), minlength=self.num_places)
+        """True visits of every place from the memory's first step to this one."""
+        return np.bincount(self.places[self.start : moment].ravel(), minlength=self.num_places)
 
 
 @lru_cache(maxsize=2)
@@ -110,8 +116,10 @@ def make_stream(
     metrics: dict[str, float] = {}
     drawn = draw_places(seed, window)
     for t in range(len(walks.place)):
-        if t % LEARN_EVERY == 0 and t >= LENGTH:
-            metrics = trainer.update(_traces(walks, t, rng)) or metrics
+        num_updates = FIRST_UPDATES if t == HEAD_START and mode != "cold" else int(t % LEARN_EVERY == 0)
+        if t >= LENGTH and num_updates:
+            for _ in range(num_updates):
+                metrics = trainer.update(_traces(walks, t, rng)) or metrics
             acting.load_state_dict(trainer.acting_state())
         rows.append(_features(acting, walks.observation[t])[0])
         if (t + 1) % MOMENT == 0:
@@ -125,27 +133,32 @@ def make_stream(
         views=np.array(views),
         surprises=None if surprises[0][0] is None else np.array(surprises),
         accuracy=metrics.get("accuracy"),
+        start=0 if mode == "cold" else HEAD_START,
     )
 
 
 def replay(stream: Stream, memory: RecodeMemory, *, keep: bool = False) -> dict[str, Any]:
     """Feeds a stream to a memory; returns how well its scores follow the true visits at each moment."""
     course, scores = [], np.zeros(stream.num_places)
-    for t, rows in enumerate(stream.embeddings, start=1):
+    for t, rows in enumerate(stream.embeddings[stream.start :], start=stream.start + 1):
         memory.observe(rows)
-        if t % MOMENT == 0:
-            k = t // MOMENT - 1
-            scores = np.mean([memory.score(view) for view in stream.views[k]], axis=0)
+        if t % MOMENT == 0 and t > HEAD_START:
+            scores = np.mean([memory.score(view) for view in stream.views[t // MOMENT - 1]], axis=0)
             course.append(judge(scores, stream.visits_at(t)))
     found = {
         "course": [round(step["agreement"], 4) for step in course],
-        "agreement": float(np.mean([step["agreement"] for step in course[2:]])),
-        "contrast": float(np.mean([step["contrast"] for step in course[2:]])),
+        "agreement": float(np.mean([step["agreement"] for step in course])),
+        "contrast": float(np.mean([step["contrast"] for step in course])),
         "atoms": len(memory),
     }
     if keep:
         found["scores"], found["visits"] = scores.round(6).tolist(), stream.visits_at(t).tolist()
     return found
+
+
+def steps_of(course: Any) -> Array:
+    """Returns the actor steps at which a course was measured."""
+    return NUM_ENVS * (HEAD_START + MOMENT * np.arange(1, 1 + len(course)))
 
 
 def judge(scores: Array, visits: Array) -> dict[str, float]:
