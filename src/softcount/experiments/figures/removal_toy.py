@@ -32,6 +32,7 @@ READINGS: dict[str, dict[str, Any]] = {
     "letter": {"embeddings_per_step": 1, "neighbours": 5, "d2_step": 1e-3},
     "defaults": {},
 }
+TITLES = {"letter": "a discount per point, k = 5", "defaults": "the package's defaults"}
 MOMENTS = (50, 100, 300, 1000, 3000)
 EVERY = 20
 
@@ -105,7 +106,7 @@ def plot(rows: Sequence[Row]) -> Any:
             for colour, removal in zip(COLOURS, RULES):
                 _draw_course(axes, rows, reading, removal, column, colour)
             axes.axhline(target, color="0.5", linestyle=":", linewidth=1)
-            axes.set(xscale="log", xlabel="t", ylabel=name, title=f"{reading}")
+            axes.set(xscale="log", xlabel="t", ylabel=name, title=TITLES[reading])
     figure.axes[-6].legend(frameon=False, fontsize=8)
     return figure
 

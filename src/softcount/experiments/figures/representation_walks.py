@@ -67,6 +67,8 @@ def describe(rows: Sequence[Row]) -> list[str]:
     for view in VIEWS:
         for kind, label in KINDS.items():
             group = [row for row in rows if (row["kind"], row["view"]) == (kind, view)]
+            if not group:
+                continue
             means = per_seed(row["agreement"] for row in group)
             ends = per_seed(row["course"][-1] for row in group)
             lines.append(f"{view}, {label}: rank correlation {means}; at the end {ends}")

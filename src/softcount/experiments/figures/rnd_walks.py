@@ -98,6 +98,8 @@ def describe(rows: Sequence[Row]) -> list[str]:
     lines = []
     for name in SETTINGS:
         group = [row for row in rows if row["name"] == name]
+        if not group:
+            continue
         means = per_seed(row["agreement"] for row in group)
         contrasts = per_seed(row["contrast"] for row in group)
         lines.append(f"{name}: rank correlation {means}; pay of rare over common places {contrasts}")

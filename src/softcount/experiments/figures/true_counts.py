@@ -69,6 +69,8 @@ def describe(rows: Sequence[Row]) -> list[str]:
     lines = []
     for name in SETTINGS:
         group = [row for row in rows if row["name"] == name]
+        if not group:
+            continue
         ends = per_seed(row["course"][-1] for row in group)
         contrasts = per_seed((row["contrast"] for row in group), 1)
         lines.append(
