@@ -93,7 +93,7 @@ def plot(rows: Sequence[Row]) -> Any:
         panels[1, column].set_yscale("log")
     panels[0, 0].set_ylabel("rank correlation\nwith true-count bonus")
     panels[1, 0].set_ylabel("pay of rare\nover common places")
-    panels[1, 0].legend(frameon=False, fontsize=7)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle("One knob of the memory at a time (grey line: the preset), a dot a seed", fontsize=10)
     return figure
 
