@@ -64,7 +64,7 @@ class Args:
     maze_size: int = 21
     """side of the disco maze"""
     lethal: bool = False
-    """whether its walls kill; on-policy agents fail there whatever the bonus"""
+    """whether its walls kill; on-policy agents hardly get through, see docs/drop_in/weight.md"""
     layout_seed: int | None = None
     """one fixed layout of a MiniGrid task instead of a new one each episode"""
     out: str | None = None
