@@ -1,6 +1,7 @@
 """What the maze experiment reads out of a run."""
 
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,16 @@ from launch.test_local import TINY
 
 from softcount.envs.make import make
 from softcount.experiments.demo import AGENTS
-from softcount.experiments.maze_goal import _total, draw, is_solved, settings, steps_done, summarise, train
+from softcount.experiments.maze_goal import (
+    _total,
+    draw,
+    is_solved,
+    main,
+    settings,
+    steps_done,
+    summarise,
+    train,
+)
 from softcount.experiments.montezuma import rooms
 from softcount.launch.run import Run
 from softcount.taxonomy import parse
@@ -26,7 +36,7 @@ def test_clocks_that_start_anew_are_added_up():
     assert _total([1.0, 4.0, 2.0, 3.0, 0.5]) == pytest.approx(4.0 + 3.0 + 0.5)
 
 
-def test_a_summary_holds_what_the_run_has_seen(tmp_path):
+def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
     config = replace(TINY, steps=400, report_every=100, evaluate_every=200)
     run = Run.create(tmp_path / "run", config)
     reports = list(run.train())
@@ -42,7 +52,11 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path):
     assert [step for step, *_ in summary["evaluations"]] == [s for s, m in reports if "eval/return" in m]
     assert summary["first_seen"] == sorted(summary["first_seen"])
     draw([summary], tmp_path / "maze.png")
-    assert (tmp_path / "maze.png").stat().st_size > 1000
+    (tmp_path / "a.json").write_text(json.dumps({"runs": [summary]}))
+    arguments = ["maze_goal", "--draw", str(tmp_path / "a.json"), "--picture", str(tmp_path / "again.png")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert main() == 0
+    assert (tmp_path / "maze.png").read_bytes() == (tmp_path / "again.png").read_bytes()
 
 
 def test_a_run_is_solved_when_its_last_two_evaluations_were(tmp_path):

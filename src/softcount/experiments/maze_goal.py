@@ -7,7 +7,7 @@ in stretches of `--stretch` steps until the last two evaluations reached the goa
 their episodes, or `--steps` are over. A run that is already there is resumed or taken as it is,
 so that the command can be stopped and repeated. The JSON holds, for every run, when each place
 was first seen, when the goal was first reached, the evaluations on the way, how the bonus
-compared with true counts, the wall clock and the machine.
+compared with true counts, the wall clock and the machine. `--draw A.json B.json` draws several.
 """
 
 from __future__ import annotations
@@ -185,7 +185,12 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--stretch", type=int, default=500_000)
     parser.add_argument("--solved", type=float, default=0.9)
+    parser.add_argument("--draw", type=Path, nargs="+", help="only draw what these files hold")
     arguments, extra = parser.parse_known_args()
+    if arguments.draw:
+        contents = [json.loads(path.read_text()) for path in arguments.draw]
+        draw([result for content in contents for result in content["runs"]], arguments.picture)
+        return 0
     todo = list(
         settings(arguments.agents, arguments.size, arguments.layouts, arguments.seeds, arguments.steps)
     )
