@@ -24,6 +24,7 @@ import torch
 
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.jobs import machine
+from softcount.launch.truth import place_noise
 from softcount.presets import LAPTOP
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
@@ -70,13 +71,9 @@ def noise(trainer: RepresentationTrainer, env: DiscoMaze, rng: np.random.Generat
         looks = [torch.from_numpy(env.portray(places, rng)) for _ in range(LOOKS)]
         x = np.stack([trainer.representation.represent(look)[0].embedding.numpy() for look in looks])  # type: ignore[call-arg, union-attr]
     trainer.module.load_state_dict(learned)
-    centres = x.mean(axis=0)
-    spread = ((x - centres) ** 2).sum(-1).mean(axis=0)
-    apart = ((centres[:, None] - centres) ** 2).sum(-1)
-    np.fill_diagonal(apart, np.inf)
     distance = env.maze.distances[env.maze.cells]
     return {
-        name: float(np.median((spread / apart.min(axis=1))[(distance >= low) & (distance <= high)]))
+        name: float(np.median(place_noise(x)[(distance >= low) & (distance <= high)]))
         for name, (low, high) in REGIONS.items()
     }
 

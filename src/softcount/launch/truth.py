@@ -4,8 +4,8 @@ Every place of the world is looked at a few times and scored, which changes noth
 
     correlation    of log r^i with log 1/√N over the places visited so far
     visited        median of r^i over places visited before, `unvisited` over the others
-    noise          squared distance of embeddings of ONE place to their mean, over the squared
-                   distance to the nearest other place: below 1, places can be told apart
+    noise          squared distance of embeddings of ONE place to their mean, over the squared distance
+                   to the nearest other place, median over places: below 1, they can be told apart
 
 They tell where an error is: a noisy embedding, a memory that forgot, or the agent itself.
 """
@@ -42,7 +42,9 @@ def judge(loop: LocalLoop, seed: int) -> dict[str, float]:
     paid = memory.scorer()(features, np.arange(len(places)), never_first, places)
     measures = compare(paid.reshape(LOOKS, -1), coverage.visits)
     if features.embedding is not None:
-        measures["noise"] = embedding_noise(features.embedding.reshape(LOOKS, env.num_places, -1))
+        measures["noise"] = float(
+            np.median(place_noise(features.embedding.reshape(LOOKS, env.num_places, -1)))
+        )
     return {f"truth/{name}": x for name, x in measures.items()}
 
 
@@ -65,14 +67,14 @@ def compare(paid: Array, visits: Array) -> dict[str, float]:
     return measures
 
 
-def embedding_noise(embeddings: Array) -> float:
-    """Returns the median over places of (spread of one place) / (distance to the next), squared.
+def place_noise(embeddings: Array) -> Array:
+    """Returns for looks at all places `[looks, places, D]` spread of each over distance to the next, squared.
 
-    >>> embedding_noise(np.array([[[0.0], [4.0]], [[2.0], [6.0]]]))
-    0.0625
+    >>> place_noise(np.array([[[0.0], [4.0]], [[2.0], [6.0]]])).tolist()
+    [0.0625, 0.0625]
     """
     centres = embeddings.mean(axis=0)
     spread = ((embeddings - centres) ** 2).sum(axis=-1).mean(axis=0)
     apart = ((centres[:, None] - centres) ** 2).sum(axis=-1)
     np.fill_diagonal(apart, np.inf)
-    return float(np.median(spread / np.maximum(apart.min(axis=1), 1e-12)))
+    return np.asarray(spread / np.maximum(apart.min(axis=1), 1e-12))
