@@ -170,7 +170,8 @@ def test_copies_on_one_server_make_a_vector_environment(server):
 def test_a_server_with_local_credentials_is_reached_too():
     with fake.LoopbackServer(credentials=grpc.local_server_credentials()) as server:
         env = DmHard8(config(server))
-        env.reset()
+        observation, _ = env.reset()
+        assert observation in env.observation_space
         env.close()
 
 

@@ -9,15 +9,21 @@ filled before the embedding has learned anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
-from softcount.experiments.figures.walk_streams import Mode, make_stream, memory_config, replay, steps_of
+from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
+from softcount.experiments.figures.walk_streams import (
+    Mode,
+    make_stream,
+    memory_config,
+    replay,
+    steps_of,
+    walk_jobs,
+)
 from softcount.memory import RecodeMemory
 
 MODES: tuple[Mode, ...] = ("frozen", "settling", "moving", "cold")
@@ -35,16 +41,7 @@ def measure(mode: Mode, seed: int) -> dict[str, Any]:
 
 
 def jobs() -> list[Job]:
-    return [
-        Job(
-            key=f"{mode}-seed{seed}",
-            seed=seed,
-            settings={"mode": mode, "steps": 96_000},
-            measure=partial(measure, mode, seed),
-        )
-        for seed in SEEDS
-        for mode in MODES
-    ]
+    return walk_jobs("mode", MODES, measure)
 
 
 def plot(rows: Sequence[Row]) -> Any:

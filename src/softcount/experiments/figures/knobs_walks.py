@@ -8,16 +8,15 @@ place is paid than a common one. The last panel is the rule of removal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure
+from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure
 from softcount.experiments.figures.knobs import SYMBOLS
-from softcount.experiments.figures.walk_streams import Mode, make_stream, memory_config, replay
+from softcount.experiments.figures.walk_streams import Mode, make_stream, memory_config, replay, walk_jobs
 from softcount.memory import RecodeMemory
 
 SWEEPS: dict[str, tuple[Any, ...]] = {
@@ -50,16 +49,7 @@ def measure(mode: Mode, seed: int) -> dict[str, Any]:
 
 
 def jobs() -> list[Job]:
-    return [
-        Job(
-            key=f"{mode}-seed{seed}",
-            seed=seed,
-            settings={"mode": mode, "steps": 96_000},
-            measure=partial(measure, mode, seed),
-        )
-        for seed in SEEDS
-        for mode in MODES
-    ]
+    return walk_jobs("mode", MODES, measure)
 
 
 def values_of(rows: Sequence[Row], mode: str, knob: str, field: str) -> dict[Any, list[float]]:

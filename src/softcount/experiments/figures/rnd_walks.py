@@ -8,14 +8,13 @@ pixels are asked what they would pay for every place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
+from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
 from softcount.experiments.figures.walk_streams import (
     HEAD_START,
     Mode,
@@ -25,6 +24,7 @@ from softcount.experiments.figures.walk_streams import (
     memory_config,
     replay,
     steps_of,
+    walk_jobs,
 )
 from softcount.memory import RecodeMemory
 
@@ -62,16 +62,7 @@ def surprise_course(stream: Stream) -> dict[str, Any]:
 
 
 def jobs() -> list[Job]:
-    return [
-        Job(
-            key=f"{name.replace(',', '').replace(' ', '-')}-seed{seed}",
-            seed=seed,
-            settings={"name": name, "steps": 96_000},
-            measure=partial(measure, name, seed),
-        )
-        for seed in SEEDS
-        for name in SETTINGS
-    ]
+    return walk_jobs("name", SETTINGS, measure)
 
 
 def plot(rows: Sequence[Row]) -> Any:

@@ -7,15 +7,21 @@ the soft count N = (1/r − n₀)². A memory that counts orders places as their
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
-from softcount.experiments.figures.walk_streams import Mode, make_stream, memory_config, replay, steps_of
+from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
+from softcount.experiments.figures.walk_streams import (
+    Mode,
+    make_stream,
+    memory_config,
+    replay,
+    steps_of,
+    walk_jobs,
+)
 from softcount.memory import RecodeMemory
 
 SETTINGS: dict[str, tuple[str, Mode]] = {
@@ -38,16 +44,7 @@ def soft_counts(scores: Sequence[float]) -> Any:
 
 
 def jobs() -> list[Job]:
-    return [
-        Job(
-            key=f"{name.replace(',', '').replace(' ', '-')}-seed{seed}",
-            seed=seed,
-            settings={"name": name, "steps": 96_000},
-            measure=partial(measure, name, seed),
-        )
-        for seed in SEEDS
-        for name in SETTINGS
-    ]
+    return walk_jobs("name", SETTINGS, measure)
 
 
 def plot(rows: Sequence[Row]) -> Any:

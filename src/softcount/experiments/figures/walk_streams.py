@@ -14,8 +14,9 @@ Whatever is compared on a stream sees the same observations, embeddings and true
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ import torch
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.agent_runs import DRAWINGS, FIRST_LAYOUT
 from softcount.experiments.figures.coverage import rank_correlation
+from softcount.experiments.figures.jobs import SEEDS, Job
 from softcount.experiments.maze_walks import Walks, walk
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.presets import LAPTOP
@@ -166,6 +168,22 @@ def judge(scores: Array, visits: Array) -> dict[str, float]:
     rare, common = scores[visits <= 10], scores[visits >= 500]
     contrast = float(rare.mean() / common.mean()) if len(rare) and len(common) else 1.0
     return {"agreement": rank_correlation(scores, (visits + 1.0) ** -0.5), "contrast": contrast}
+
+
+def walk_jobs(
+    label: str, names: Iterable[Any], measure: Callable[[Any, int], Mapping[str, Any]]
+) -> list[Job]:
+    """Returns one job per seed and name, seeds outermost; `label` is what the files call the name."""
+    return [
+        Job(
+            key=f"{name.replace(',', '').replace(' ', '-')}-seed{seed}",
+            seed=seed,
+            settings={label: name, "steps": 96_000},
+            measure=partial(measure, name, seed),
+        )
+        for seed in SEEDS
+        for name in names
+    ]
 
 
 def memory_config(**fields: Any) -> RecodeConfig:
