@@ -50,7 +50,9 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
     assert summary["goal_distance"] == maze.distances.max()
     assert (summary["first_goal"] is None) == (summary["depth"] < summary["goal_distance"])
     assert [step for step, *_ in summary["evaluations"]] == [s for s, m in reports if "eval/return" in m]
-    assert summary["first_seen"] == sorted(summary["first_seen"])
+    first_seen = {place: int(run.loop.coverage.first_seen[place]) for place in seen}
+    wanted = [(step, maze.distances[maze.cell_of(place)]) for place, step in first_seen.items()]
+    assert summary["discoveries"] == sorted(wanted)
     draw([summary], tmp_path / "maze.png")
     (tmp_path / "a.json").write_text(json.dumps({"runs": [summary]}))
     arguments = ["maze_goal", "--draw", str(tmp_path / "a.json"), "--picture", str(tmp_path / "again.png")]

@@ -6,8 +6,8 @@ Each run is a training run of its own process in `--runs`, with the preset of th
 in stretches of `--stretch` steps until the last two evaluations reached the goal in `--solved` of
 their episodes, or `--steps` are over. A run that is already there is resumed or taken as it is,
 so that the command can be stopped and repeated. The JSON holds, for every run, when each place
-was first seen, when the goal was first reached, the evaluations on the way, how the bonus
-compared with true counts, the wall clock and the machine. `--draw A.json B.json` draws several.
+was first seen and how deep in the maze, when the goal was first reached, the evaluations on the way,
+how the bonus compared with true counts, the wall clock and the machine. `--draw A.json B.json` draws several.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def summarise(folder: Path) -> dict[str, Any]:
     maze: Any = make_env(config, 1, 0)
     seen = checkpoint.read(folder / CHECKPOINTS).parts["loop"]["coverage"]
     cells = [maze.cell_of(place) for place in seen["places"].tolist()]
-    distances = [int(maze.distances[cell]) for cell in cells]
     first_seen = dict(zip(cells, seen["first_seen"].tolist(), strict=True))
+    discoveries = sorted((step, int(maze.distances[cell])) for cell, step in first_seen.items())
     rows = list(read_metrics(folder / METRICS))
     return {
         "agent": config.agent,
@@ -118,9 +118,9 @@ def summarise(folder: Path) -> dict[str, Any]:
         "seconds": _total([row["time/elapsed"] for row in rows]),
         "num_places": maze.num_places,
         "places": len(cells),
-        "first_seen": sorted(first_seen.values()),
+        "discoveries": discoveries,  # of each place: step and distance from the start
         "goal_distance": int(maze.distances[maze.goal]),
-        "depth": max(distances),
+        "depth": max(distance for _, distance in discoveries),
         "first_goal": first_seen.get(tuple(maze.goal)),
         "evaluations": [
             [r["step"], r["eval/success_rate"], r["eval/length"]] for r in rows if "eval/return" in r
@@ -141,33 +141,36 @@ def _total(elapsed: Sequence[float]) -> float:
 
 
 def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
-    """Draws coverage over steps, a line per run, a star where the goal was first reached."""
+    """Draws coverage, depth and evaluations over steps: a line per run, a star where the goal was found."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure, (coverage, depth, evaluation) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
     agents = list(dict.fromkeys(r["agent"] for r in results))
     for result in results:
-        colour = f"C{agents.index(result['agent'])}"
-        steps, places = np.array(result["coverage"]).T
-        axes[0].plot(steps, places / result["num_places"], color=colour, alpha=0.8)
+        style: dict[str, Any] = {"color": f"C{agents.index(result['agent'])}", "alpha": 0.75, "linewidth": 1.2}
+        steps, distances = np.array([*result["discoveries"], (result["steps"], 0)]).T
+        found = np.arange(1, len(steps) + 1)
+        found[-1] -= 1  # the end of the run discovers nothing
+        coverage.step(steps, found / result["num_places"], where="post", **style)
+        share = np.maximum.accumulate(distances) / result["goal_distance"]
+        depth.step(steps, share, where="post", **style)
         if result["first_goal"]:
-            axes[0].plot(result["first_goal"], 1.0, marker="*", color=colour, markersize=10)
+            depth.plot(result["first_goal"], 1.0, marker="*", color=style["color"], markersize=10)
         if result["evaluations"]:
             steps, success, _ = np.array(result["evaluations"]).T
-            axes[1].plot(steps, success, color=colour, alpha=0.8)
+            evaluation.plot(steps, success, marker=".", **style)
     for i, agent in enumerate(agents):
-        axes[0].plot([], [], color=f"C{i}", label=agent)
-    axes[0].set(
-        xlabel="actor steps", ylabel="share of places visited", title="coverage (stars: goal first reached)"
-    )
-    axes[1].set(
-        xlabel="actor steps",
-        ylabel="share of episodes",
-        title="evaluator reaches the goal",
-        ylim=(-0.05, 1.05),
-    )
-    axes[0].legend()
+        num = sum(r["agent"] == agent for r in results)
+        coverage.plot([], [], color=f"C{i}", label=f"{agent} ({num} run{'s' * (num > 1)})")
+    coverage.legend(frameon=False, fontsize=8)
+    coverage.set(ylabel="share of places", title="places visited")
+    depth.set(ylabel="share of the way to the goal", title="deepest place (stars: the goal)")
+    evaluation.set(ylabel="share of episodes", title="return: the evaluator reaches the goal")
+    for axes in (coverage, depth, evaluation):
+        axes.set(xlabel="actor steps", ylim=(-0.03, 1.05))
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if x else "0")
     figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 def main() -> int:
