@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.experiments.figures.coverage import steps_below
 from softcount.launch import checkpoint
 from softcount.launch.run import CHECKPOINTS, METRICS, read_config
 from softcount.records import read_metrics
@@ -147,7 +148,11 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     figure, (coverage, depth, evaluation) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
     agents = list(dict.fromkeys(r["agent"] for r in results))
     for result in results:
-        style: dict[str, Any] = {"color": f"C{agents.index(result['agent'])}", "alpha": 0.75, "linewidth": 1.2}
+        style: dict[str, Any] = {
+            "color": f"C{agents.index(result['agent'])}",
+            "alpha": 0.75,
+            "linewidth": 1.2,
+        }
         steps, distances = np.array([*result["discoveries"], (result["steps"], 0)]).T
         found = np.arange(1, len(steps) + 1)
         found[-1] -= 1  # the end of the run discovers nothing
@@ -155,7 +160,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
         share = np.maximum.accumulate(distances) / result["goal_distance"]
         depth.step(steps, share, where="post", **style)
         if result["first_goal"]:
-            depth.plot(result["first_goal"], 1.0, marker="*", color=style["color"], markersize=10)
+            depth.plot(result["first_goal"], 1.0, marker="*", color=colour, markersize=10)
         if result["evaluations"]:
             steps, success, _ = np.array(result["evaluations"]).T
             evaluation.plot(steps, success, marker=".", **style)
@@ -167,8 +172,8 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     depth.set(ylabel="share of the way to the goal", title="deepest place (stars: the goal)")
     evaluation.set(ylabel="share of episodes", title="return: the evaluator reaches the goal")
     for axes in (coverage, depth, evaluation):
-        axes.set(xlabel="actor steps", ylim=(-0.03, 1.05))
-        axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g}M" if x else "0")
+        axes.set_ylim(-0.03, 1.05)
+        steps_below(axes)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

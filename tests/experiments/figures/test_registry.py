@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from softcount import cli
+from softcount.experiments import drop_in_learning as drop_in
 from softcount.experiments.figures import jobs, page, registry
 from softcount.experiments.figures.figure import Command, Figure
 from softcount.experiments.figures.jobs import Job
@@ -110,6 +112,12 @@ def test_a_figure_made_elsewhere_runs_its_commands(monkeypatch, tmp_path):
         registry.make("maze_goal", plot_only=True)
     there = replace(registry.FIGURES["noise_rewards"], results=(tmp_path, tmp_path / "missing"))
     assert registry.state_of(there) == "1 of 2 results"
+
+
+def test_drop_in_learning_was_run_when_every_agent_met_every_bonus():
+    named = {path.name for path in registry.find("drop_in_learning").results}
+    parts = product(drop_in.SERIES, drop_in.AGENTS, drop_in.BONUSES, range(3))
+    assert named == {"_".join(map(str, part)) + ".json" for part in parts}
 
 
 def test_the_reproduction_page_has_every_figure_and_table_of_the_paper():

@@ -14,7 +14,7 @@ import numpy as np
 
 from softcount.experiments.figures.agent_runs import FOLDER
 from softcount.experiments.figures.bonuses import jobs as bonus_jobs
-from softcount.experiments.figures.coverage import COLOURS
+from softcount.experiments.figures.coverage import COLOURS, steps_below
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import Row, new_figure, per_seed
 
@@ -38,11 +38,10 @@ def evenness(numbers: Sequence[float]) -> float:
 def plot(rows: Sequence[Row]) -> Any:
     """Maps of the first seed over time, and evenness over steps of every seed."""
     figure = new_figure(14, 6)
-    grid = figure.add_gridspec(2, NUM_MAPS, height_ratios=[1.2, 1])
+    above, below = figure.subfigures(2, 1, height_ratios=[1, 1.1])
     snapshots = rows[0]["snapshots"]
-    chosen = np.unique(np.geomspace(1, len(snapshots), NUM_MAPS).round().astype(int) - 1)
-    for column, index in enumerate(chosen):
-        axes = figure.add_subplot(grid[0, column])
+    chosen = np.linspace(0, len(snapshots) - 1, min(NUM_MAPS, len(snapshots))).round().astype(int)
+    for axes, index in zip(np.ravel(above.subplots(1, len(chosen))), chosen):
         image = np.full(rows[0]["map_shape"], np.nan)
         numbers = np.array(snapshots[index].get("atoms", [0] * rows[0]["num_places"]))
         for cell, number in zip(rows[0]["cells"], numbers):
@@ -50,12 +49,13 @@ def plot(rows: Sequence[Row]) -> Any:
         axes.set_facecolor("0.25")
         axes.imshow(image, cmap="viridis", vmin=0, vmax=max(1.0, float(np.percentile(numbers, 98))))
         axes.set(xticks=[], yticks=[], title=f"{snapshots[index]['step']:,} steps")
-    for column, (name, label) in enumerate(MEASURES.items()):
-        axes = figure.add_subplot(grid[1, 2 * column : 2 * column + 2])
+    above.suptitle(f"atoms per place, seed {rows[0]['seed']} (each map has its own scale)", fontsize=10)
+    for axes, (name, label) in zip(below.subplots(1, len(MEASURES)), MEASURES.items()):
         for colour, row in zip(COLOURS, rows):
             points = [(s["step"], evenness(s[name])) for s in row["snapshots"] if name in s]
             axes.plot(*np.array(points).T, color=colour, label=f"seed {row['seed']}")
-        axes.set(xlabel="actor steps", ylabel="evenness over places", title=label, ylim=(0, 1))
+        steps_below(axes)
+        axes.set(ylabel="evenness over places", title=label, ylim=(0, 1))
     figure.axes[-1].legend(frameon=False, fontsize=8)
     return figure
 

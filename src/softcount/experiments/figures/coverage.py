@@ -75,7 +75,8 @@ def draw_coverage(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) -> 
         for curve in curves:
             axes.plot(steps, curve, color=colour, linewidth=0.7, alpha=0.5)
         axes.plot(steps, curves.mean(axis=0), color=colour, linewidth=2, label=_label(name, labels, group))
-    axes.set(xlabel="actor steps", ylabel="share of places visited", ylim=(0, 1.02))
+    steps_below(axes)
+    axes.set(ylabel="share of places visited", ylim=(0, 1.02))
     axes.legend(frameon=False, fontsize=8)
 
 
@@ -92,7 +93,16 @@ def draw_agreement(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) ->
             mean = np.mean(curves, axis=0)
             axes.plot(*mean, color=colour, linewidth=2, label=_label(name, labels, group))
     axes.axhline(0, color="0.7", linewidth=0.8)
-    axes.set(xlabel="actor steps", ylabel="rank correlation with 1/√N", ylim=(-1.02, 1.02))
+    steps_below(axes)
+    axes.set(ylabel="rank correlation with 1/√N", ylim=(-1.02, 1.02))
+
+
+def steps_below(axes: Any) -> None:
+    """Makes the horizontal axis one of steps, written as 50k or 2M."""
+    from matplotlib.ticker import EngFormatter
+
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.set_xlabel("actor steps")
 
 
 def draw_runs(rows: Sequence[Row], labels: Mapping[str, str], title: str) -> Any:

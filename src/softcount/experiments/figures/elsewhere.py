@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 from softcount.experiments.figures.figure import Command
@@ -18,10 +19,10 @@ COMMANDS = (
         claim="A memory that forgets keeps its counts where the data are now.",
         laptop_cost="seconds",
         paper_cost="the same",
-        commands=((f"{_MODULE}.moving_distribution", "--out", "demo"),),
+        commands=((f"{_MODULE}.moving_distribution", "--out", "docs/images"),),
         plot_command=None,
-        results=(Path("demo/moving_distribution.png"),),
-        images=(Path("demo/moving_distribution.png"),),
+        results=(_IMAGES / "moving_distribution.png",),
+        images=(_IMAGES / "moving_distribution.png",),
     ),
     Command(
         name="noise_rewards",
@@ -78,7 +79,15 @@ COMMANDS = (
         paper_cost="not planned",
         commands=((f"{_MODULE}.drop_in_learning",),),
         plot_command=(f"{_MODULE}.drop_in_learning", "--plot"),
-        results=(_RESULTS / "drop_in",),
+        results=tuple(
+            _RESULTS / f"drop_in/{world}_{agent}_{bonus}_{seed}.json"
+            for world, agent, bonus, seed in product(
+                ("maze", "multiroom"),
+                ("ppo_recode", "sb3-ppo", "sb3-dqn"),
+                ("none", "RND", "RECODE-AP"),
+                range(3),
+            )
+        ),
         images=(_IMAGES / "drop_in_learning.png",),
     ),
     Command(
