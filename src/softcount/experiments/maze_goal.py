@@ -148,11 +148,8 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     figure, (coverage, depth, evaluation) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
     agents = list(dict.fromkeys(r["agent"] for r in results))
     for result in results:
-        style: dict[str, Any] = {
-            "color": f"C{agents.index(result['agent'])}",
-            "alpha": 0.75,
-            "linewidth": 1.2,
-        }
+        colour = f"C{agents.index(result['agent'])}"
+        style: dict[str, Any] = {"color": colour, "alpha": 0.75, "linewidth": 1.2}
         steps, distances = np.array([*result["discoveries"], (result["steps"], 0)]).T
         found = np.arange(1, len(steps) + 1)
         found[-1] -= 1  # the end of the run discovers nothing
