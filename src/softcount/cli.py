@@ -1,4 +1,4 @@
-"""The command line: train, resume, evaluate, inspect, figure, list."""
+"""The command line: train, resume, evaluate, inspect, report, figure, list."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ import tyro
 from softcount.config import RunConfig
 from softcount.launch.allocator import ALLOCATOR
 from softcount.presets import PRESETS, suited
+
+STOPPED = 130
+"""What shells return for a command that was interrupted."""
 
 USAGE = """usage: softcount COMMAND ...
 
@@ -44,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return COMMANDS[command](rest)
     except KeyboardInterrupt:
-        print("\nstopped; `softcount resume` continues from the last checkpoint", file=sys.stderr)
-        return 130
+        print("\nstopped at once; a run continues from its last checkpoint", file=sys.stderr)
+        return STOPPED
     except (ValueError, OSError, RuntimeError, ImportError) as error:
         print(f"softcount {command}: {error}", file=sys.stderr)
         return 1
@@ -189,14 +192,22 @@ def _follow(run: object) -> int:
     """Trains and shows how it goes."""
     from softcount.launch.display import Display
     from softcount.launch.run import Run
+    from softcount.launch.stop import StopOnSignal
 
     assert isinstance(run, Run)
     print(f"run folder: {run.folder}")
-    with Display(f"{run.config.agent} on {run.config.env}", run.config.steps) as display:
-        for step, metrics in run.train():
+    title = f"{run.config.agent} on {run.config.env}"
+    with StopOnSignal() as is_stopped, Display(title, run.config.steps) as display:
+        for step, metrics in run.train(is_stopped):
             display.show(step, metrics)
     run.close()
-    return 0
+    if run.loop.num_steps >= run.config.steps:
+        return 0
+    print(
+        f"stopped at step {run.loop.num_steps:,}; `softcount resume {run.folder}` goes on from there",
+        file=sys.stderr,
+    )
+    return STOPPED
 
 
 def _with_allocator(arguments: list[str], command: str) -> None:

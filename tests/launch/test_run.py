@@ -93,19 +93,28 @@ def step_of(run):
     return json.loads((run / "checkpoints" / checkpoint.MANIFEST).read_text())["step"]
 
 
-def kill_and_resume(tmp_path, times):
-    config = replace(SMALL, steps=10**9, report_every=50, evaluate_every=0, checkpoint_seconds=0.0)
-    run = Run.create(tmp_path / "run", config)
+def start_endless(folder, **fields):
+    """A run that would go on for ever, at its first checkpoint."""
+    config = replace(SMALL, steps=10**9, report_every=50, evaluate_every=0, **fields)
+    run = Run.create(folder, config)
     run.save()
     run.close()
-    rng = np.random.default_rng(0)
+    return config
+
+
+def resume_beside(folder):
+    """Goes on with a run in another process, and does not wait for it."""
     environment = {**os.environ, "MALLOC_TOP_PAD_": "67108864", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-u", "-m", "softcount.cli", "resume", str(folder)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+
+
+def kill_and_resume(tmp_path, times):
+    config = start_endless(tmp_path / "run", checkpoint_seconds=0.0)
+    rng = np.random.default_rng(0)
     steps = [0]
     for _ in range(times):
-        command = [sys.executable, "-u", "-m", "softcount.cli", "resume", str(tmp_path / "run")]
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
-        )
+        process = resume_beside(tmp_path / "run")
         while step_of(tmp_path / "run") == steps[-1]:  # a checkpoint after every step; wait for the first
             assert process.poll() is None, process.stderr.read().decode()
             time.sleep(0.01)
@@ -117,13 +126,35 @@ def kill_and_resume(tmp_path, times):
     return config, steps[-1]
 
 
-def test_a_killed_run_continues_as_if_it_had_never_been_killed(tmp_path):
-    config, step = kill_and_resume(tmp_path, 2)
+def assert_continues_as_if_never_interrupted(tmp_path, config, step):
     resumed = Run.resume(tmp_path / "run", steps=step + 100)
     list(resumed.train())
     resumed.close()
     train_fully(tmp_path / "whole", replace(config, steps=step + 100, checkpoint_seconds=1e9))
     assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_killed_run_continues_as_if_it_had_never_been_killed(tmp_path):
+    config, step = kill_and_resume(tmp_path, 2)
+    assert_continues_as_if_never_interrupted(tmp_path, config, step)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_told_to_stop_takes_a_checkpoint_first(tmp_path, number):
+    config = start_endless(tmp_path / "run", checkpoint_seconds=1e9)
+    process = resume_beside(tmp_path / "run")
+    while len(untimed(tmp_path / "run" / "metrics.jsonl")) < 2:
+        assert process.poll() is None, process.stderr.read().decode()
+        time.sleep(0.01)
+    with pytest.raises(BlockingIOError, match="another process is training in"):
+        Run.resume(tmp_path / "run")
+    process.send_signal(number)
+    said = process.communicate()[1].decode()
+    step = step_of(tmp_path / "run")
+    assert process.returncode == 130
+    assert step >= 100
+    assert f"stopped at step {step:,}" in said
+    assert_continues_as_if_never_interrupted(tmp_path, config, step)
 
 
 @pytest.mark.slow

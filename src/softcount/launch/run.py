@@ -6,13 +6,13 @@
     RUN/checkpoints/        the last complete checkpoint
 
 Killing a run at any moment loses at most what came after its last checkpoint, and
-`resume` continues it as if nothing had happened.
+`resume` continues it as if nothing had happened. One process at a time may train it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from softcount.config import RunConfig, changes, from_json, to_json
 from softcount.launch import checkpoint, truth
 from softcount.launch.build import build, build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop
+from softcount.launch.lock import FolderLock
 from softcount.records import EventLog, MetricsLog
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation, Evaluator
@@ -41,9 +42,16 @@ class Run:
     """A training run in a folder, new or resumed."""
 
     def __init__(
-        self, folder: Path, config: RunConfig, loop: LocalLoop, log: MetricsLog, *, resumed_at: int
+        self,
+        folder: Path,
+        config: RunConfig,
+        loop: LocalLoop,
+        log: MetricsLog,
+        lock: FolderLock,
+        *,
+        resumed_at: int,
     ) -> None:
-        self.folder, self.config, self.loop, self.log = folder, config, loop, log
+        self.folder, self.config, self.loop, self.log, self.lock = folder, config, loop, log, lock
         purge_step = resumed_at + 1 if resumed_at else None
         self.events = EventLog(folder, purge_step=purge_step, wandb_project=config.wandb_project)
         self.evaluator: Evaluator = build_evaluator(config, loop.roles.inference)
@@ -58,27 +66,39 @@ class Run:
         torch.set_num_threads(1)
         loop = LocalLoop(build(config), relabel=config.relabel, overlap=config.overlap)
         folder.mkdir(parents=True, exist_ok=True)
+        lock = FolderLock(folder)
         store.write_atomically(folder / CONFIG, to_json(config).encode())
-        return cls(folder, config, loop, MetricsLog(folder / METRICS), resumed_at=0)
+        return cls(folder, config, loop, MetricsLog(folder / METRICS), lock, resumed_at=0)
 
     @classmethod
     def resume(cls, folder: Path, **new_values: object) -> Run:
         """Continues a run from its last checkpoint; `new_values` may set what leaves it the same run."""
         old = read_config(folder)
-        config = replace(old, **new_values)  # type: ignore[arg-type]
+        lock = FolderLock(folder)
+        try:
+            return cls._resume(folder, old, replace(old, **new_values), lock)  # type: ignore[arg-type]
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def _resume(cls, folder: Path, old: RunConfig, config: RunConfig, lock: FolderLock) -> Run:
         saved = checkpoint.read(folder / CHECKPOINTS)
         _check_unchanged(from_json(saved.parts["config"]["json"]), config)
         loop = restore(config, saved)
         if config != old:
             store.write_atomically(folder / CONFIG, to_json(config).encode())
         log = MetricsLog(folder / METRICS, keep_bytes=saved.metrics_bytes)
-        return cls(folder, config, loop, log, resumed_at=saved.step)
+        return cls(folder, config, loop, log, lock, resumed_at=saved.step)
 
-    def train(self) -> Iterator[Report]:
-        """Trains to the end, yielding each report as it is written; takes checkpoints on the way."""
+    def train(self, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[Report]:
+        """Trains to the end, or until told to stop, yielding each report as it is written.
+
+        Takes checkpoints on the way, and one when it ends.
+        """
         config, loop = self.config, self.loop
         last_checkpoint = time.monotonic()
-        while loop.num_steps < config.steps:
+        while loop.num_steps < config.steps and not is_stopped():
             before = loop.num_steps
             loop.step()
             if _crosses(before, loop.num_steps, config.report_every) or loop.num_steps >= config.steps:
@@ -125,6 +145,7 @@ class Run:
         self.events.close()
         self.loop.roles.actor.env.close()
         self.evaluator.env.close()
+        self.lock.release()
 
     def _metrics(self) -> dict[str, float]:
         loop, roles = self.loop, self.loop.roles
