@@ -23,7 +23,16 @@ def test_true_counts_agree_with_themselves_and_their_opposite_disagrees():
 
 def test_looks_are_averaged_per_place_before_places_are_compared():
     paid = np.array([[0.0, 1.0], [0.4, 1.0]])
-    assert compare(paid, np.array([3, 0])) == {"visited": 0.2, "unvisited": 1.0}
+    assert compare(paid, np.array([3, 0])) == {"visited": 0.2, "unvisited": 1.0, "overlooked": 1.0}
+
+
+def test_one_place_that_is_paid_too_little_is_found_whatever_the_scale_of_the_rewards():
+    visits = np.array([100, 100, 100, 4, 0])
+    paid = np.array([[0.1, 0.1, 0.1, 0.05, 1.0]])  # the fourth deserves 0.5, a tenth of what true counts pay
+    assert compare(paid, visits)["overlooked"] == pytest.approx(10.0)
+    assert compare(7 * paid, visits)["overlooked"] == pytest.approx(10.0)
+    paid[0, 3] = 5.0  # too much is no harm
+    assert compare(paid, visits)["overlooked"] == pytest.approx(1.0)
 
 
 def test_noise_is_measured_against_the_nearest_other_place():

@@ -4,6 +4,9 @@ Every place of the world is looked at a few times and scored, which changes noth
 
     correlation    of log r^i with log 1/√N over the places visited so far
     visited        median of r^i over places visited before, `unvisited` over the others
+    overlooked     1/√N over r^i, largest over places visited before, in units of its median: 1 if all are
+                   paid in proportion; 10 if one is paid a tenth of what it deserves. A frontier that is taken
+                   for a well-known place stops exploration, and no average shows it
     noise          squared distance of embeddings of ONE place to their mean, over the squared distance
                    to the nearest other place, median over places: below 1, they can be told apart
 
@@ -52,7 +55,7 @@ def compare(paid: Array, visits: Array) -> dict[str, float]:
     """Compares rewards of looks at all places `[looks, places]` with the places' true counts.
 
     >>> compare(np.array([[0.1, 0.2, 1.0]]), np.array([100, 25, 0]))
-    {'visited': 0.15, 'unvisited': 1.0, 'correlation': 1.0}
+    {'visited': 0.15, 'unvisited': 1.0, 'overlooked': 1.0, 'correlation': 1.0}
     """
     is_known = visits > 0
     mean = paid.mean(axis=0)
@@ -61,6 +64,9 @@ def compare(paid: Array, visits: Array) -> dict[str, float]:
         for name, chosen in (("visited", is_known), ("unvisited", ~is_known))
         if chosen.any()
     }
+    if is_known.any():
+        missing = visits[is_known] ** -0.5 / np.maximum(mean[is_known], 1e-12)
+        measures["overlooked"] = round(float(missing.max() / np.median(missing)), 6)
     if is_known.sum() > 1 and np.ptp(visits[is_known]) > 0 and np.ptp(mean[is_known]) > 0:
         logs = np.log(np.maximum(mean[is_known], 1e-12)), -0.5 * np.log(visits[is_known])
         measures["correlation"] = round(float(np.corrcoef(*logs)[0, 1]), 6)
