@@ -8,8 +8,8 @@ import pytest
 
 from softcount import store
 from softcount.config import RunConfig
-from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
+from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP
 
 TINY = replace(
@@ -29,7 +29,7 @@ TINY = replace(
 
 
 def loop_of(config: RunConfig, overlap: bool) -> LocalLoop:
-    return LocalLoop(build(config), relabel=config.relabel, overlap=overlap)
+    return make_loop(replace(config, overlap=overlap))
 
 
 def leaves(state, path=""):
@@ -66,7 +66,8 @@ def content(loop):
     "name", ["MEME-RECODE-AP", "MEME-NGU-AP", "MEME-RND", "MEME-COUNT", "MEME", "MEME-BYOL-Explore"]
 )
 def test_overlap_changes_the_speed_and_nothing_else(name):
-    config = replace(TINY, agent=name, relabel=name == "MEME-RECODE-AP")
+    is_recode = name == "MEME-RECODE-AP"
+    config = replace(TINY, agent=name, relabel=is_recode, reembed_every=4 * is_recode)
     loops = [loop_of(config, overlap) for overlap in (False, True)]
     for loop in loops:
         for _ in range(60):
@@ -77,7 +78,8 @@ def test_overlap_changes_the_speed_and_nothing_else(name):
 
 @pytest.mark.parametrize("name", ["MEME-RECODE-AP", "MEME-EMM-AP", "MEME-RNDonAP", "MEME-RECODE-CASM"])
 def test_a_restored_loop_continues_as_if_nothing_had_happened(name, tmp_path):
-    config = replace(TINY, agent=name, relabel=name == "MEME-RECODE-AP")
+    is_recode = name == "MEME-RECODE-AP"
+    config = replace(TINY, agent=name, relabel=is_recode, reembed_every=4 * is_recode)
     loop = loop_of(config, True)
     for _ in range(50):
         loop.step()

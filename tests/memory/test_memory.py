@@ -163,6 +163,27 @@ def test_a_state_of_one_engine_continues_in_the_other(engine):
     np.testing.assert_array_equal(numpy.atoms, other.atoms)
 
 
+def test_moved_atoms_count_where_they_are_now(memory):
+    elsewhere = memory.atoms[::-1] + 50.0
+    expected = RecodeMemory(CONFIG, engine="numpy")
+    expected.load_state_dict({**memory.state_dict(), "atoms": elsewhere})
+    memory.move_atoms(elsewhere)
+    assert same(memory.state_dict(), expected.state_dict())
+    np.testing.assert_allclose(memory.score(rows(20) + 50.0), expected.score(rows(20) + 50.0), rtol=1e-12)
+    _, found = memory.observe(rows(100) + 50.0, details=True)
+    _, wanted = expected.observe(rows(100) + 50.0, details=True)
+    np.testing.assert_array_equal(found.slot, wanted.slot)
+
+
+def test_every_atom_needs_a_new_position(memory):
+    before = memory.state_dict()
+    with pytest.raises(ValueError, match="2 positions were given for"):
+        memory.move_atoms(memory.atoms[:2])
+    with pytest.raises(ValueError, match="holds NaN"):
+        memory.move_atoms(memory.atoms * np.nan)
+    assert same(memory.state_dict(), before)
+
+
 def test_an_empty_memory_saves_and_loads(engine, tmp_path):
     RecodeMemory(CONFIG, seed=3, engine=engine).save(tmp_path / "m")
     memory = RecodeMemory.load(tmp_path / "m", engine=engine)

@@ -65,6 +65,7 @@ class Recode:
         self.config = config or RecodeBonusConfig()
         self.memory = RecodeMemory(self.config.memory, seed=seed, engine=engine, num_threads=num_threads)
         self.normaliser = make_normaliser(self.config.normaliser)
+        self.observed: Observed | None = None  # what the memory did with the last batch
         self._metrics: dict[str, float] = {}
 
     @property
@@ -85,7 +86,7 @@ class Recode:
         is_paid = is_warm & ~batch.is_first
         paid = np.zeros(len(raw), np.float32)
         paid[is_paid] = self.normaliser.normalise(raw[is_paid], batch.env_ids[is_paid])
-        self._metrics = _describe(paid, raw, observed)
+        self.observed, self._metrics = observed, _describe(paid, raw, observed)
         return paid
 
     def score(self, features: Features, env_ids: Array | None = None) -> Array:

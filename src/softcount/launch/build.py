@@ -99,7 +99,7 @@ def build(config: RunConfig) -> Roles:
     return Roles(
         actor=actor,
         inference=inference,
-        memory=MemoryServer(bonus, config.terminal_observations),
+        memory=MemoryServer(bonus, config.terminal_observations, keeps_exemplars=config.reembed_every > 0),
         replay=ReplayServer(replay, config.batch_size, seeds.replay),
         learner=Learner(agent, trainer, bonus=bonus, importance_exponent=config.importance_exponent),
     )

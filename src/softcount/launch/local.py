@@ -44,8 +44,10 @@ class Roles:
 class LocalLoop:
     """Steps the roles; whatever it counts or waits for is part of its state."""
 
-    def __init__(self, roles: Roles, *, relabel: bool = False, overlap: bool = True) -> None:
-        self.roles, self.relabel = roles, relabel
+    def __init__(
+        self, roles: Roles, *, relabel: bool = False, overlap: bool = True, reembed_every: int = 0
+    ) -> None:
+        self.roles, self.relabel, self.reembed_every = roles, relabel, reembed_every
         self.num_steps = 0  # real transitions; the step into a FIRST is none
         self.num_updates = 0
         self.coverage = (
@@ -66,7 +68,9 @@ class LocalLoop:
         with self._timed("inference"):
             reply = inference(actor.request())
         with self._timed("memory"):
-            intrinsic = memory(reply.features, actor.env_ids, now.is_first, now.is_terminal, now.place)
+            intrinsic = memory(
+                reply.features, actor.env_ids, now.is_first, now.is_terminal, now.place, now.observation
+            )
         with self._timed("actor"):
             row, state = actor.step(reply, intrinsic)
         with self._timed("replay"):
@@ -95,6 +99,9 @@ class LocalLoop:
         self.means.add(update.metrics)
         self.num_updates += 1
         self.pending = None
+        if self.reembed_every and self.num_updates % self.reembed_every == 0:
+            with self._timed("memory"):
+                self.roles.memory.reembed(self.roles.inference.embed)
 
     def _start_update(self) -> None:
         with self._timed("replay"):

@@ -64,7 +64,7 @@ class Run:
         if (folder / CONFIG).exists():
             raise FileExistsError(f"{folder} already holds a run; resume it, or choose another folder")
         torch.set_num_threads(1)
-        loop = LocalLoop(build(config), relabel=config.relabel, overlap=config.overlap)
+        loop = make_loop(config)
         folder.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(folder)
         store.write_atomically(folder / CONFIG, to_json(config).encode())
@@ -180,10 +180,17 @@ def read_config(folder: Path) -> RunConfig:
         raise ValueError(f"{path} does not fit this version: {error}") from error
 
 
+def make_loop(config: RunConfig) -> LocalLoop:
+    """Builds the roles of a configuration and the loop that steps them."""
+    return LocalLoop(
+        build(config), relabel=config.relabel, overlap=config.overlap, reembed_every=config.reembed_every
+    )
+
+
 def restore(config: RunConfig, saved: checkpoint.Checkpoint) -> LocalLoop:
     """Builds the roles of a configuration and gives them the state of a checkpoint."""
     torch.set_num_threads(1)
-    loop = LocalLoop(build(config), relabel=config.relabel, overlap=config.overlap)
+    loop = make_loop(config)
     try:
         loop.load_state_dict(saved.parts, saved.segments)
     except (KeyError, ValueError, RuntimeError, TypeError) as error:

@@ -91,6 +91,15 @@ class RecodeMemory:
             rewards = self._engine.score(rows)
         return rewards[0] if is_single else rewards
 
+    def move_atoms(self, atoms: Any) -> None:
+        """Puts the atoms elsewhere, `(len, dim)` in the order of `atoms`; all else stays as it is."""
+        rows, _ = _as_rows(atoms, self.config.dim)
+        with self._lock:
+            state = self._engine.state_dict()
+            if len(rows) != len(state["atoms"]):
+                raise ValueError(f"{len(rows)} positions were given for {len(state['atoms'])} atoms")
+            self._engine.load_state_dict({**state, "atoms": rows})
+
     def __len__(self) -> int:
         return self._engine.num_atoms
 

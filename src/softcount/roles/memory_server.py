@@ -3,7 +3,8 @@
 It decides what happens to the last observation of an episode: it is always scored and
 absorbed like any other in the paper's presets; in a world where dying shows something
 new each time, paying for deaths hurts, so a preset may withhold the pay or the
-observation altogether.
+observation altogether. It can keep the observations that founded RECODE's atoms and put
+the atoms where the representation sees them now (`roles.exemplars`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import numpy as np
 from softcount.bonuses.episodic import Episodic
 from softcount.bonuses.ngu import Ngu
 from softcount.bonuses.place_count import PlaceCount
-from softcount.types import Array, Bonus, Features, State
+from softcount.bonuses.recode import Recode
+from softcount.roles.exemplars import Exemplars
+from softcount.types import Array, Bonus, Features, Observation, State, map_arrays
 
 TerminalObservations = Literal["paid", "unpaid", "skipped"]
 
@@ -25,14 +28,32 @@ TerminalObservations = Literal["paid", "unpaid", "skipped"]
 class MemoryServer:
     """Answers features with intrinsic rewards. Without a bonus every reward is 0."""
 
-    def __init__(self, bonus: Bonus | None, terminal_observations: TerminalObservations = "paid") -> None:
+    def __init__(
+        self,
+        bonus: Bonus | None,
+        terminal_observations: TerminalObservations = "paid",
+        *,
+        keeps_exemplars: bool = False,
+    ) -> None:
         self.bonus = bonus
         self.terminal_observations = terminal_observations
+        self.exemplars: Exemplars | None = None
+        if keeps_exemplars and isinstance(bonus, Recode):
+            self.exemplars = Exemplars(bonus.memory.config.size)
 
     def __call__(
-        self, features: Features, env_ids: Array, is_first: Array, is_terminal: Array, place: Array | None
+        self,
+        features: Features,
+        env_ids: Array,
+        is_first: Array,
+        is_terminal: Array,
+        place: Array | None,
+        observation: Observation = None,
     ) -> Array:
-        """Scores and absorbs what arrived; returns r^i for the arrival, float32 [B]."""
+        """Scores and absorbs what arrived; returns r^i for the arrival, float32 [B].
+
+        True counts need `place`, exemplars the `observation`.
+        """
         rewards = np.zeros(len(env_ids), np.float32)
         if self.bonus is None or self.bonus.made_where == "learning":
             return rewards
@@ -49,9 +70,28 @@ class MemoryServer:
             rewards[rows] = self.bonus.observe_places(place[rows], env_ids[rows], is_first[rows])
         else:
             rewards[rows] = self.bonus.observe(_take(features, rows), env_ids[rows], is_first[rows])
+            self._keep_exemplars(map_arrays(lambda x: x[rows], observation))
         if self.terminal_observations == "unpaid":
             rewards[is_terminal] = 0.0
         return rewards
+
+    def _keep_exemplars(self, observation: Observation) -> None:
+        if self.exemplars is None:
+            return
+        assert isinstance(self.bonus, Recode)
+        assert self.bonus.observed is not None
+        founded = np.flatnonzero(self.bonus.observed.is_inserted)
+        if len(founded):
+            slots = self.bonus.observed.slot[founded]
+            self.exemplars.keep(slots, map_arrays(lambda x: x[founded], observation))
+
+    def reembed(self, embed: Callable[[Observation], Features]) -> None:
+        """Puts every atom where the observation that founded it is embedded now."""
+        if self.exemplars is None:
+            return
+        assert isinstance(self.bonus, Recode)
+        if len(self.bonus.memory):
+            self.bonus.memory.move_atoms(embed(self.exemplars.take(len(self.bonus.memory))).embedding)
 
     def scorer(self) -> Callable[[Features, Array, Array, Array | None], Array]:
         """Returns `(features, env_ids, is_first, place) -> rewards` for an evaluator: nothing shared changes.
@@ -80,11 +120,17 @@ class MemoryServer:
         return {} if self.bonus is None else self.bonus.metrics()
 
     def state_dict(self) -> State:
-        return {} if self.bonus is None else self.bonus.state_dict()
+        state = {} if self.bonus is None else self.bonus.state_dict()
+        if self.exemplars is None:
+            return state
+        assert isinstance(self.bonus, Recode)
+        return {**state, "exemplars": self.exemplars.state_dict(len(self.bonus.memory))}
 
     def load_state_dict(self, state: State) -> None:
         if self.bonus is not None:
             self.bonus.load_state_dict(state)
+        if self.exemplars is not None:
+            self.exemplars.load_state_dict(state["exemplars"])
 
 
 def _take(features: Features, rows: Array) -> Features:

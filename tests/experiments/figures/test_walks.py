@@ -10,6 +10,7 @@ from softcount.envs.disco_maze import AGENT
 from softcount.experiments.figures import (
     frozen,
     knobs_walks,
+    reembedding,
     representation_walks,
     rnd_walks,
     true_counts,
@@ -162,3 +163,34 @@ def test_every_walk_figure_measures_and_draws_what_it_measured(short, monkeypatc
             assert any(np.array_equal(ys, courses[0]["course"]) for ys in drawn)
         assert len(courses[0]["course"]) == 3  # after 12, 18 and 24 steps
         assert module.describe(rows)
+
+
+@pytest.mark.parametrize("mode", ["settling", "cold"])
+def test_atoms_that_stay_are_judged_as_on_a_stream_and_atoms_that_follow_otherwise(short, monkeypatch, mode):
+    monkeypatch.setattr(reembedding, "PERIOD", 2)
+    monkeypatch.setitem(walk_streams.TRAINERS, mode, walk_streams.TRAINERS["moving"])  # it moves visibly
+    small = walk_streams.memory_config(size=12, warmup_atoms=12, embeddings_per_step=4)
+    monkeypatch.setattr(reembedding, "memory_config", lambda **fields: replace(small, **fields))
+    results = reembedding.measure(mode, 1)["results"]
+    assert [(r["neighbours"], r["follow"]) for r in results] == [
+        (5, False),
+        (5, True),
+        (10, False),
+        (10, True),
+    ]
+    stream = walk_streams.make_stream(1, "ap", mode)
+    for stays, follows in (results[:2], results[2:]):
+        memory = RecodeMemory(replace(small, neighbours=stays["neighbours"]), seed=1)
+        assert stays["course"] == replay(stream, memory)["course"]
+        assert len(follows["course"]) == len(stays["course"])
+    assert any(a["course"] != b["course"] for a, b in (results[:2], results[2:]))
+    rows = [{"mode": mode, "results": results}]
+    lines = reembedding.describe(rows)
+    place = 4 * reembedding.MODES.index(mode)
+    assert lines[place] == (
+        f"{mode}, k = 5, atoms stay (the paper): mean {results[0]['agreement']:.2f}; "
+        f"at the end {results[0]['course'][-1]:.2f}"
+    )
+    axes = reembedding.plot(rows).axes[reembedding.MODES.index(mode)]
+    thick = [line for line in axes.lines if line.get_linewidth() == 2]
+    assert [list(line.get_ydata()) for line in thick] == [r["course"] for r in results]

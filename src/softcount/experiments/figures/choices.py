@@ -47,6 +47,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "paper-rate": ("embedding learns at 6e-4", {"trainer": replace(LAPTOP.trainer, learning_rate=6e-4)}),
     "constant-rate": ("rate does not fall", {"trainer": replace(LAPTOP.trainer, schedule="constant")}),
     "fast-copy": ("no slow copy", {"trainer": replace(LAPTOP.trainer, acting="latest")}),
+    "reembed": ("atoms follow the representation", {"reembed_every": 20}),
     "warmup-paper": ("the paper's warm-up", _memory(warmup_atoms=ATARI.memory.warmup_atoms)),
     "k-20": ("k = 20", _memory(neighbours=20)),
     "k-5": ("k = 5", _memory(neighbours=5)),

@@ -14,10 +14,10 @@ Whatever is compared on a stream sees the same observations, embeddings and true
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -91,15 +91,24 @@ def record(seed: int, window: int | None = None) -> tuple[Walks, Walks]:
     return joined, stroll(1_000_000, 9, 500, warmup=500)
 
 
-@lru_cache(maxsize=8)
-def make_stream(
+class Moment(NamedTuple):
+    """One step of the walks, as a representation sees it that has learned from all before."""
+
+    t: int
+    observation: Array  # [B, ...]
+    place: Array  # [B]
+    embed: Callable[[Array], tuple[Array, Array | None]]  # observations to embeddings and surprises
+    accuracy: float | None  # of action prediction in the last update
+
+
+def embedded_walks(
     seed: int,
     kind: str = "ap",
     mode: Mode = "settling",
     window: int | None = None,
     config: RepresentationConfig = LAPTOP.representation,
-) -> Stream:
-    """Embeds the walks of a seed with a representation that learns on the way, or before."""
+) -> Iterator[Moment]:
+    """Goes through the walks of a seed with a representation that learns on the way, or before."""
     torch.set_num_threads(1)
     walks, elsewhere = record(seed, window)
     maze = _maze(seed, window)
@@ -112,31 +121,52 @@ def make_stream(
         _pretrain(model, elsewhere, rng)
         trainer = RepresentationTrainer(model, TRAINERS["moving"])  # what still learns, if anything
         acting.load_state_dict(trainer.acting_state())
-    rows: list[Array] = []
-    views: list[list[Array]] = []
-    surprises: list[list[Array | None]] = []
     metrics: dict[str, float] = {}
-    drawn = draw_places(seed, window)
     for t in range(len(walks.place)):
         num_updates = FIRST_UPDATES if t == HEAD_START and mode != "cold" else int(t % LEARN_EVERY == 0)
         if t >= LENGTH and num_updates:
             for _ in range(num_updates):
                 metrics = trainer.update(_traces(walks, t, rng)) or metrics
             acting.load_state_dict(trainer.acting_state())
-        rows.append(_features(acting, walks.observation[t])[0])
-        if (t + 1) % MOMENT == 0:
-            seen = [_features(acting, image) for image in drawn]
+        embed = partial(_features, acting)
+        yield Moment(t, walks.observation[t], walks.place[t], embed, metrics.get("accuracy"))
+
+
+@lru_cache(maxsize=8)
+def make_stream(
+    seed: int,
+    kind: str = "ap",
+    mode: Mode = "settling",
+    window: int | None = None,
+    config: RepresentationConfig = LAPTOP.representation,
+) -> Stream:
+    """Embeds the walks of a seed once for all memories that shall see them."""
+    rows: list[Array] = []
+    places: list[Array] = []
+    views: list[list[Array]] = []
+    surprises: list[list[Array | None]] = []
+    drawn = draw_places(seed, window)
+    for moment in embedded_walks(seed, kind, mode, window, config):
+        rows.append(moment.embed(moment.observation)[0])
+        places.append(moment.place)
+        if (moment.t + 1) % MOMENT == 0:
+            seen = [moment.embed(image) for image in drawn]
             views.append([embedding for embedding, _ in seen])
             surprises.append([surprise for _, surprise in seen])
     return Stream(
         embeddings=np.stack(rows),
-        places=walks.place,
-        moments=np.arange(MOMENT, len(walks.place) + 1, MOMENT),
+        places=np.stack(places),
+        moments=np.arange(MOMENT, len(rows) + 1, MOMENT),
         views=np.array(views),
         surprises=None if surprises[0][0] is None else np.array(surprises),
-        accuracy=metrics.get("accuracy"),
-        start=0 if mode == "cold" else HEAD_START,
+        accuracy=moment.accuracy,
+        start=start_of(mode),
     )
+
+
+def start_of(mode: Mode) -> int:
+    """Returns how many steps the memory does not see."""
+    return 0 if mode == "cold" else HEAD_START
 
 
 def replay(stream: Stream, memory: RecodeMemory, *, keep: bool = False) -> dict[str, Any]:
