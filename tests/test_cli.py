@@ -1,9 +1,12 @@
 """The command line: what is typed is what runs."""
 
+from dataclasses import replace
+
 import pytest
 
 from softcount import cli
 from softcount.launch.run import Run
+from softcount.presets import LAPTOP, suited
 
 
 @pytest.fixture
@@ -18,6 +21,21 @@ def trained(monkeypatch):
     monkeypatch.setenv("MALLOC_TOP_PAD_", "0")  # or the command starts its process anew
     monkeypatch.setattr(Run, "create", create)
     return configs
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["MEME-RND"], ["--agent", "MEME-RND"], ["--agent=MEME-RND"], ["--seed", "0", "--agent=MEME-RND"]],
+)
+def test_a_preset_suits_the_agent_however_it_is_named(trained, words):
+    cli.main(["train", *words, "--env=noisy-disco-maze"])
+    assert trained == [replace(suited(LAPTOP, "MEME-RND"), env="noisy-disco-maze", env_options={})]
+
+
+def test_an_option_without_its_value_is_refused(trained, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["train", "MEME", "--env"])
+    assert "--env: expected one argument" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [[], ["--env-options", "size=7"]])

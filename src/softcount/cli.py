@@ -60,13 +60,14 @@ def train(arguments: list[str]) -> int:
     first.add_argument("--preset", choices=sorted(PRESETS), default="laptop")
     first.add_argument("--run", type=Path)
     first.add_argument("--env-options", nargs="*", default=[], metavar="NAME=VALUE")
+    first.add_argument("--agent")
+    first.add_argument("--env")
     known, rest = first.parse_known_args(arguments)
     if rest and not rest[0].startswith("-"):
-        rest = ["--agent", *rest]
-    agent = rest[rest.index("--agent") + 1] if "--agent" in rest[:-1] else PRESETS[known.preset].agent
-    default = suited(PRESETS[known.preset], agent)
-    if "--env" in rest and rest[rest.index("--env") + 1] != default.env:
-        default = replace(default, env_options={})
+        known.agent, rest = rest[0], rest[1:]
+    default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
+    if known.env is not None and known.env != default.env:
+        default = replace(default, env=known.env, env_options={})
     default = replace(default, env_options=default.env_options | dict(map(_parse_option, known.env_options)))
     description = (
         f"Trains an agent named as in the paper. First of all: --preset {'|'.join(PRESETS)} chooses the "

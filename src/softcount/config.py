@@ -70,7 +70,7 @@ class RunConfig:
     """The last observation of an episode is paid, absorbed without pay, or not shown to the memory."""
     reembed_every: int = 0
     """RECODE: every so many updates, put each atom where the observation that founded it is embedded now.
-    Costs |M| observations; 0 never does, as in the paper. Decision 146."""
+    Costs |M| observations, also in each checkpoint; 0 never does, as in the paper. Decision 146."""
     relabel: bool = False
     """Use bonuses under today's memory in the targets, in place of those that were paid."""
 

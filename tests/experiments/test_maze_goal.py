@@ -45,6 +45,7 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
     summary = summarise(tmp_path / "run")
     maze = make("disco-maze", **config.env_options)
     seen = [place for place, count in enumerate(visits) if count]
+    assert summary["steps"] == run.loop.num_steps
     assert summary["places"] == len(seen) == summary["coverage"][-1][1]
     assert summary["depth"] == max(maze.distances[maze.cell_of(place)] for place in seen)
     assert summary["goal_distance"] == maze.distances.max()
@@ -64,13 +65,21 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
 def test_a_run_is_solved_when_its_last_two_evaluations_were(tmp_path):
     def with_rates(*rates):
         rows = [{"step": i, "eval/return": x, "eval/success_rate": x} for i, x in enumerate(rates)]
-        (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        content = "".join(json.dumps(row) + "\n" for row in rows)
+        later = json.dumps(
+            {"step": 99, "eval/return": 0.0, "eval/success_rate": 0.0}
+        )  # no checkpoint knows it
+        (tmp_path / "metrics.jsonl").write_text(content + later)
+        (tmp_path / "checkpoints").mkdir(exist_ok=True)
+        manifest = json.dumps({"metrics_bytes": len(content.encode())})
+        (tmp_path / "checkpoints" / "manifest.json").write_text(manifest)
         return is_solved(tmp_path, 0.9)
 
     assert with_rates(0.0, 0.95, 0.9)
     assert not with_rates(0.95, 0.95, 0.85)
     assert not with_rates(0.85, 1.0)
     assert not with_rates(1.0)
+    assert not is_solved(tmp_path / "nothing there", 0.9)
 
 
 def test_a_run_goes_on_in_stretches_until_its_steps_are_over(tmp_path):
@@ -86,8 +95,7 @@ def test_a_run_goes_on_in_stretches_until_its_steps_are_over(tmp_path):
         "100",
     ]
     assert steps_done(tmp_path / setting.name) == 0
-    (tmp_path / setting.name).mkdir()
-    (tmp_path / setting.name / "config.json").write_text("stopped before its first checkpoint")
+    (tmp_path / setting.name).mkdir()  # stopped before it was a run
     folder = train(setting, tmp_path, extra, stretch=500, solved=0.9)
     assert 900 <= steps_done(folder) < 910
     steps = [json.loads(line)["step"] for line in (folder / "metrics.jsonl").open()]

@@ -8,6 +8,7 @@ import pytest
 
 from softcount import store
 from softcount.config import RunConfig
+from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
 from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP
@@ -102,6 +103,11 @@ def test_a_restored_loop_continues_as_if_nothing_had_happened(name, tmp_path):
         twin.step()
     assert loop.num_updates > 20
     assert_same(everything(loop), everything(twin))
+
+
+def test_what_depends_on_the_episode_cannot_be_relabelled():
+    with pytest.raises(ValueError, match="depends on the episode and cannot be asked later"):
+        build(replace(TINY, agent="MEME-NGU-AP"))
 
 
 def test_steps_are_real_transitions():

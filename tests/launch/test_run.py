@@ -15,7 +15,9 @@ from launch.test_local import TINY, assert_same
 
 from softcount.config import to_json
 from softcount.launch import checkpoint
+from softcount.launch import run as run_module
 from softcount.launch.run import Run
+from softcount.presets import suited
 from softcount.records import TIMING_PREFIX, read_metrics
 
 SMALL = replace(TINY, steps=1200, report_every=200, evaluate_every=400, checkpoint_seconds=1e9)
@@ -161,6 +163,48 @@ def test_a_run_that_is_told_to_stop_takes_a_checkpoint_first(tmp_path, number):
 @pytest.mark.timeout(600)
 def test_twenty_kills_at_random_moments_lose_nothing_but_the_time_since_the_last_checkpoint(tmp_path):
     kill_and_resume(tmp_path, 20)
+
+
+def test_a_run_killed_before_its_first_interval_is_over_starts_again_from_its_start(tmp_path):
+    Run.create(tmp_path / "run", replace(SMALL, steps=300)).close()
+    resumed = Run.resume(tmp_path / "run")
+    list(resumed.train())
+    resumed.close()
+    train_fully(tmp_path / "whole", replace(SMALL, steps=300))
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_run_that_could_not_start_leaves_its_folder_free(tmp_path, monkeypatch):
+    def refuse(*arguments, **options):
+        raise ImportError("no event log here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "EventLog", refuse)
+        with pytest.raises(ImportError, match="no event log"):
+            Run.create(tmp_path / "run", SMALL)
+    Run.create(tmp_path / "run", SMALL).close()
+
+
+@pytest.mark.parametrize(
+    ("name", "env"),
+    [
+        ("MEME-NGU-AP", "disco-maze"),
+        ("MEME-EMM-AP", "disco-maze"),
+        ("MEME-RNDonAP", "disco-maze"),
+        ("MEME-BYOL-Explore", "disco-maze"),
+        ("MEME-COUNT", "disco-maze"),
+        ("MEME", "disco-maze"),
+        ("MEME-RECODE-AP", "noisy-disco-maze"),
+    ],
+)
+def test_every_kind_of_run_evaluates_when_it_should_whatever_the_reports_do(tmp_path, name, env):
+    config = replace(suited(SMALL, name), env=env, steps=200, report_every=60, evaluate_every=90)
+    reports = train_fully(tmp_path / "run", config)
+    evaluated = [step for step, metrics in reports if "eval/return" in metrics]
+    assert [step // 90 for step in evaluated] == [1, 2]
+    assert [step // 60 for step, metrics in reports if "eval/return" not in metrics][:2] == [1, 2]
+    if name == "MEME-BYOL-Explore":
+        assert reports[-1][1]["intrinsic/reward"] > 0
 
 
 @pytest.fixture(scope="module")

@@ -66,6 +66,37 @@ def test_true_counts_are_judged_to_be_right():
     assert "truth/noise" not in measures  # they have no embedding
 
 
+def test_a_goal_that_the_memory_is_never_shown_does_not_count():
+    loop = LocalLoop(build(replace(TINY, agent="MEME-COUNT")), overlap=False)
+    for _ in range(60):
+        loop.step()
+    loop.coverage.visits[loop.roles.actor.env.terminal_places] = 500
+    assert judge(loop, seed=3)["truth/correlation"] > 0.99
+    loop.roles.memory.terminal_observations = "paid"
+    assert judge(loop, seed=3)["truth/correlation"] < 0.9
+
+
+@pytest.mark.parametrize("name", ["MEME-NGU-AP", "MEME-EMM-AP", "MEME-BYOL-Explore"])
+def test_bonuses_that_cannot_score_places_are_not_judged(name):
+    assert judge(LocalLoop(build(replace(TINY, agent=name, relabel=False)), overlap=False), seed=0) == {}
+
+
+def test_a_memory_that_warms_up_is_not_judged():
+    loop = LocalLoop(build(TINY), overlap=False)
+    assert judge(loop, seed=0) == {}
+    for _ in range(10):
+        loop.step()
+    assert judge(loop, seed=0) != {}
+
+
+def test_a_world_with_noise_is_judged_with_noise():
+    config = replace(TINY, env="noisy-disco-maze", env_options={"size": 7, "layout": 1})
+    loop = LocalLoop(build(config), overlap=False)
+    for _ in range(10):
+        loop.step()
+    assert judge(loop, seed=0)["truth/noise"] > 0
+
+
 def test_a_run_without_bonus_has_nothing_to_judge():
     loop = LocalLoop(build(replace(TINY, agent="MEME")), overlap=False)
     assert judge(loop, seed=0) == {}

@@ -11,6 +11,7 @@ from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode, RecodeBonusConfig
 from softcount.launch.run import make_loop
 from softcount.memory import RecodeConfig
+from softcount.roles import memory_server
 from softcount.roles.exemplars import Exemplars
 from softcount.roles.memory_server import MemoryServer
 from softcount.types import Features
@@ -70,6 +71,15 @@ def test_observations_that_the_memory_does_not_see_found_nothing():
     np.testing.assert_array_equal(server.bonus.memory.atoms, 2.0 * np.array(FAR_APART)[[0, 2, 3]])
 
 
+def test_many_atoms_are_embedded_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(memory_server, "AT_ONCE", 3)
+    server, sizes = server_of(), []
+    show(server, FAR_APART)
+    server.reembed(lambda observation: sizes.append(len(observation["xy"])) or embed(observation, scale=4.0))
+    assert sizes == [3, 1]
+    np.testing.assert_array_equal(server.bonus.memory.atoms, 4.0 * np.array(FAR_APART))
+
+
 def test_a_restored_server_moves_its_atoms_to_the_same_places():
     server, twin = server_of(), server_of()
     show(server, FAR_APART)
@@ -92,7 +102,7 @@ def test_other_bonuses_have_no_exemplars_and_say_nothing():
 
 def test_nothing_can_be_taken_before_something_was_kept():
     with pytest.raises(ValueError, match="no observation was kept"):
-        Exemplars(size=3).take(1)
+        Exemplars(size=3).take(0, 1)
 
 
 def test_the_loop_moves_atoms_after_every_so_many_updates():
@@ -105,6 +115,6 @@ def test_the_loop_moves_atoms_after_every_so_many_updates():
     assert loop.num_updates > 20
     assert moved == list(range(5, loop.num_updates + 1, 5))
     reembed(loop.roles.inference.embed)
-    kept = memory.exemplars.take(len(memory.bonus.memory))
+    kept = memory.exemplars.take(0, len(memory.bonus.memory))
     np.testing.assert_array_equal(memory.bonus.memory.atoms, loop.roles.inference.embed(kept).embedding)
     assert make_loop(TINY).roles.memory.exemplars is None

@@ -183,6 +183,11 @@ class DiscoMaze:
         return divmod(self.maze.goal, self.config.size)
 
     @property
+    def terminal_places(self) -> Array:
+        """Places at which an episode ends for good: the goal."""
+        return np.flatnonzero(self.maze.cells == self.maze.goal)
+
+    @property
     def positions(self) -> Array:
         """Row and column of every copy's agent `[B, 2]`, also where it stands on a wall."""
         return np.stack(np.divmod(self._cell, self.config.size), axis=1)

@@ -61,6 +61,11 @@ class NoisyVector:
         """Steps all copies and draws fresh noise."""
         return self._with_noise(self.env.step(actions))
 
+    def portray(self, places: Array, rng: np.random.Generator) -> Array:
+        """Shows places as the environment does, each with a panel of its own."""
+        inner: Any = self.env
+        return add_panel(inner.portray(places, rng), rng, axis=1)
+
     def get_state(self) -> State:
         """Returns the environment's state and the noise generator's."""
         return {"env": self.env.get_state(), "rng": self.rng.bit_generator.state}

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,8 +28,7 @@ import numpy as np
 
 from softcount.experiments.figures.coverage import steps_below
 from softcount.launch import checkpoint
-from softcount.launch.run import CHECKPOINTS, METRICS, read_config
-from softcount.records import read_metrics
+from softcount.launch.run import CHECKPOINTS, CONFIG, METRICS, read_config
 
 PRESET_OF = {11: "laptop", 21: "laptop-21"}
 
@@ -64,12 +62,9 @@ def train(setting: Setting, runs: Path, extra: Sequence[str], stretch: int, solv
     runs.mkdir(parents=True, exist_ok=True)
     while (done := steps_done(folder)) < setting.steps and not is_solved(folder, solved):
         until = min(setting.steps, done // stretch * stretch + stretch)
-        if done:
+        if (folder / CONFIG).exists():
             command = ["resume", str(folder), "--steps", str(until)]
         else:
-            shutil.rmtree(
-                folder, ignore_errors=True
-            )  # stopped before its first checkpoint: nothing to resume
             options = [f"size={setting.size}", f"layout={setting.layout}"]
             command = ["train", setting.agent, "--preset", PRESET_OF.get(setting.size, "laptop")]
             command += ["--run", str(folder), "--env-options", *options]
@@ -94,10 +89,17 @@ def steps_done(folder: Path) -> int:
 
 def is_solved(folder: Path, share: float) -> bool:
     """Says whether the last two evaluations reached the goal in this share of their episodes."""
-    if not (folder / METRICS).exists():
-        return False
-    rates = [row["eval/success_rate"] for row in read_metrics(folder / METRICS) if "eval/return" in row]
+    rates = [row["eval/success_rate"] for row in reports(folder) if "eval/return" in row]
     return len(rates) >= 2 and min(rates[-2:]) >= share
+
+
+def reports(folder: Path) -> list[dict[str, Any]]:
+    """Returns what a run reported up to its last checkpoint; what came later would be done again."""
+    manifest = folder / CHECKPOINTS / checkpoint.MANIFEST
+    if not manifest.exists():
+        return []
+    content = (folder / METRICS).read_bytes()[: json.loads(manifest.read_text())["metrics_bytes"]]
+    return [json.loads(line) for line in content.decode().splitlines()]
 
 
 def summarise(folder: Path) -> dict[str, Any]:
@@ -106,16 +108,17 @@ def summarise(folder: Path) -> dict[str, Any]:
 
     config = read_config(folder)
     maze: Any = make_env(config, 1, 0)
-    seen = checkpoint.read(folder / CHECKPOINTS).parts["loop"]["coverage"]
+    loop = checkpoint.read(folder / CHECKPOINTS).parts["loop"]
+    seen = loop["coverage"]
     cells = [maze.cell_of(place) for place in seen["places"].tolist()]
     first_seen = dict(zip(cells, seen["first_seen"].tolist(), strict=True))
     discoveries = sorted((step, int(maze.distances[cell])) for cell, step in first_seen.items())
-    rows = list(read_metrics(folder / METRICS))
+    rows = reports(folder)
     return {
         "agent": config.agent,
         "env_options": config.env_options,
         "seed": config.seed,
-        "steps": rows[-1]["step"],
+        "steps": loop["num_steps"],
         "seconds": _total([row["time/elapsed"] for row in rows]),
         "num_places": maze.num_places,
         "places": len(cells),

@@ -63,6 +63,11 @@ def make_env(config: RunConfig, num_envs: int, seed: int) -> VectorEnv:
 def build(config: RunConfig) -> Roles:
     """Builds all roles of a run."""
     recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
+    if config.relabel and recipe.bonus in ("episodic", "ngu"):
+        raise ValueError(
+            f"relabel is on, but the pay of {config.agent} depends on the episode and cannot be asked later; "
+            "switch it off with --no-relabel"
+        )
     env = make_env(config, config.num_envs, seeds.env)
     agent = Meme(env.observation_spec, env.action_spec, config.meme, seed=seeds.agent)
     representation = _make_representation(recipe, env, config, seeds.representation)

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
+
+
+def empty(folder: Path) -> None:
+    """Removes what a folder holds, unless another process is training in it."""
+    lock = FolderLock(folder)
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    lock.release()
 
 
 class FolderLock:
@@ -38,6 +47,9 @@ class FolderLock:
             os.close(descriptor)
             return
         self._descriptor = descriptor
+
+    def __del__(self) -> None:
+        self.release()
 
     def release(self) -> None:
         """Lets go of the folder; a second time does nothing."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,36 +61,30 @@ class Run:
 
     @classmethod
     def create(cls, folder: Path, config: RunConfig) -> Run:
-        """Starts a new run; refuses a folder that already holds one."""
-        if (folder / CONFIG).exists():
-            raise FileExistsError(f"{folder} already holds a run; resume it, or choose another folder")
-        torch.set_num_threads(1)
-        loop = make_loop(config)
+        """Starts a new run with a first checkpoint; refuses a folder that already holds one."""
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FolderLock(folder)
-        store.write_atomically(folder / CONFIG, to_json(config).encode())
-        return cls(folder, config, loop, MetricsLog(folder / METRICS), lock, resumed_at=0)
+        with _held(folder) as lock:
+            if (folder / CONFIG).exists():
+                raise FileExistsError(f"{folder} already holds a run; resume it, or choose another folder")
+            torch.set_num_threads(1)
+            run = cls(folder, config, make_loop(config), MetricsLog(folder / METRICS), lock, resumed_at=0)
+            run.save()
+            store.write_atomically(folder / CONFIG, to_json(config).encode())  # now it can be resumed
+        return run
 
     @classmethod
     def resume(cls, folder: Path, **new_values: object) -> Run:
         """Continues a run from its last checkpoint; `new_values` may set what leaves it the same run."""
         old = read_config(folder)
-        lock = FolderLock(folder)
-        try:
-            return cls._resume(folder, old, replace(old, **new_values), lock)  # type: ignore[arg-type]
-        except BaseException:
-            lock.release()
-            raise
-
-    @classmethod
-    def _resume(cls, folder: Path, old: RunConfig, config: RunConfig, lock: FolderLock) -> Run:
-        saved = checkpoint.read(folder / CHECKPOINTS)
-        _check_unchanged(from_json(saved.parts["config"]["json"]), config)
-        loop = restore(config, saved)
-        if config != old:
-            store.write_atomically(folder / CONFIG, to_json(config).encode())
-        log = MetricsLog(folder / METRICS, keep_bytes=saved.metrics_bytes)
-        return cls(folder, config, loop, log, lock, resumed_at=saved.step)
+        config = replace(old, **new_values)  # type: ignore[arg-type]
+        with _held(folder) as lock:
+            saved = checkpoint.read(folder / CHECKPOINTS)
+            _check_unchanged(from_json(saved.parts["config"]["json"]), config)
+            loop = restore(config, saved)
+            if config != old:
+                store.write_atomically(folder / CONFIG, to_json(config).encode())
+            log = MetricsLog(folder / METRICS, keep_bytes=saved.metrics_bytes)
+            return cls(folder, config, loop, log, lock, resumed_at=saved.step)
 
     def train(self, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[Report]:
         """Trains to the end, or until told to stop, yielding each report as it is written.
@@ -101,9 +96,11 @@ class Run:
         while loop.num_steps < config.steps and not is_stopped():
             before = loop.num_steps
             loop.step()
-            if _crosses(before, loop.num_steps, config.report_every) or loop.num_steps >= config.steps:
+            is_due = bool(config.evaluate_every) and _crosses(before, loop.num_steps, config.evaluate_every)
+            is_last = loop.num_steps >= config.steps
+            if is_due or is_last or _crosses(before, loop.num_steps, config.report_every):
                 metrics = self._metrics()
-                if config.evaluate_every and _crosses(before, loop.num_steps, config.evaluate_every):
+                if is_due:
                     metrics |= _describe_evaluation(self.evaluate())
                     metrics |= truth.judge(loop, self._evaluation_seed())
                 self.log.write(loop.num_steps, metrics)
@@ -168,6 +165,17 @@ class Run:
         total = sum(loop.seconds.values())
         metrics |= {f"time/{role}": seconds / max(total, 1e-9) for role, seconds in loop.seconds.items()}
         return metrics
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[FolderLock]:
+    """Holds a folder, and lets go of it again only if something goes wrong."""
+    lock = FolderLock(folder)
+    try:
+        yield lock
+    except BaseException:
+        lock.release()
+        raise
 
 
 def read_config(folder: Path) -> RunConfig:

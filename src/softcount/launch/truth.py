@@ -10,15 +10,20 @@ Every place of the world is looked at a few times and scored, which changes noth
     noise          squared distance of embeddings of ONE place to their mean, over the squared distance
                    to the nearest other place, median over places: below 1, they can be told apart
 
-They tell where an error is: a noisy embedding, a memory that forgot, or the agent itself.
+They tell where an error is: a noisy embedding, a memory that forgot, or the agent itself. Places that the
+memory is never shown (the goal, where last observations are skipped) do not count, and there is nothing to
+compare with bonuses that know one episode only, that are paid while learning, or that still warm up.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
+from softcount.bonuses.episodic import Episodic
+from softcount.bonuses.ngu import Ngu
+from softcount.bonuses.recode import Recode
 from softcount.launch.local import LocalLoop
 from softcount.types import Array
 
@@ -26,24 +31,29 @@ LOOKS = 4
 """Observations of each place."""
 
 
-@runtime_checkable
-class Portrayable(Protocol):
-    """A world that can show any of its places."""
-
-    def portray(self, places: Array, rng: np.random.Generator) -> Array: ...
-
-
 def judge(loop: LocalLoop, seed: int) -> dict[str, float]:
     """Returns the measures above as metrics; none where the world or the bonus does not allow them."""
-    env, memory, coverage = loop.roles.actor.env, loop.roles.memory, loop.coverage
-    if coverage is None or memory.bonus is None or env.num_places is None or not isinstance(env, Portrayable):
+    memory, coverage = loop.roles.memory, loop.coverage
+    env: Any = loop.roles.actor.env
+    if coverage is None or env.num_places is None or not hasattr(env, "terminal_places"):
+        return {}  # not a world that can portray its places
+    if (
+        memory.bonus is None
+        or isinstance(memory.bonus, Episodic | Ngu)
+        or memory.bonus.made_where == "learning"
+    ):
+        return {}
+    if isinstance(memory.bonus, Recode) and not memory.bonus.is_warm:
         return {}
     rng = np.random.default_rng(seed)
     places = np.tile(np.arange(env.num_places), LOOKS)
     features = loop.roles.inference.embed(env.portray(places, rng))
     never_first = np.zeros(len(places), bool)
     paid = memory.scorer()(features, np.arange(len(places)), never_first, places)
-    measures = compare(paid.reshape(LOOKS, -1), coverage.visits)
+    is_shown = np.ones(env.num_places, bool)
+    if memory.terminal_observations == "skipped":
+        is_shown[env.terminal_places] = False
+    measures = compare(paid.reshape(LOOKS, -1)[:, is_shown], coverage.visits[is_shown])
     if features.embedding is not None:
         measures["noise"] = float(
             np.median(place_noise(features.embedding.reshape(LOOKS, env.num_places, -1)))

@@ -5,6 +5,8 @@ gets the intrinsic reward of arriving there from the memory, and steps its envir
 What it asks at time t is o_t, a_{t−1}, r^e_t and r^i_{t−1}: the intrinsic reward comes one
 step late, because embedding and policy leave the worker together. A mixture is chosen by
 a bandit, one per environment, at each episode start and kept to its end [MEME].
+
+Environments that cannot save their state start new episodes when an actor is restored.
 """
 
 from __future__ import annotations
@@ -93,6 +95,7 @@ class Actor:
         self.rng = np.random.default_rng(seed)
         self.timestep: TimeStep = env.reset(seed)
         self.state, self.feature_state = state, feature_state
+        self._at_start = state, feature_state
         self.prev_action = np.zeros(env.num_envs, np.int64)
         self.prev_intrinsic = np.zeros(env.num_envs, np.float32)
         self.mixture = np.zeros(env.num_envs, np.int64)
@@ -170,8 +173,12 @@ class Actor:
         self.totals[:, is_last] = 0.0
 
     def state_dict(self) -> State:
+        try:
+            env = self.env.get_state()
+        except NotImplementedError:
+            env = None
         return {
-            "env": self.env.get_state(),
+            "env": env,
             "timestep": {name: part for name, part in self.timestep._asdict().items() if part is not None},
             "state": self.state,
             "feature_state": self.feature_state,
@@ -189,16 +196,28 @@ class Actor:
             raise ValueError(
                 f"the state is of {len(state['bandits'])} environments; this actor has {len(self.bandits)}"
             )
+        for bandit, part in zip(self.bandits, state["bandits"], strict=True):
+            bandit.load_state_dict(part)
+        self.rng.bit_generator.state = json.loads(state["rng"])
+        self.episodes = [Episode(*episode) for episode in state["episodes"]]
+        if state["env"] is None:
+            self._start_anew()
+            return
         self.env.set_state(state["env"])
         self.timestep = TimeStep(**map_arrays(np.array, state["timestep"]))
         self.state = _as_tuples(state["state"])
         self.feature_state = _as_tuples(state["feature_state"])
         for name in ("prev_action", "prev_intrinsic", "mixture", "totals"):
             setattr(self, name, np.array(state[name]))
-        for bandit, part in zip(self.bandits, state["bandits"], strict=True):
-            bandit.load_state_dict(part)
-        self.rng.bit_generator.state = json.loads(state["rng"])
-        self.episodes = [Episode(*episode) for episode in state["episodes"]]
+
+    def _start_anew(self) -> None:
+        """Starts new episodes in worlds that were not seen before."""
+        self.timestep = self.env.reset(int(self.rng.integers(2**31)))
+        self.state, self.feature_state = self._at_start
+        self.prev_action = np.zeros_like(self.prev_action)
+        self.prev_intrinsic = np.zeros_like(self.prev_intrinsic)
+        self.totals = np.zeros_like(self.totals)
+        self._start_episodes()
 
 
 def _as_tuples(tree: Any) -> Any:

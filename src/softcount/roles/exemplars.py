@@ -3,7 +3,8 @@
 An atom is a point of the embedding as it was when the atom was made. As the representation learns on,
 places move away from their atoms, known ones look new, and atoms that nothing comes near any more
 keep the bandwidth wide. Here every atom keeps the observation that founded it, and can be put where
-this observation is embedded now. The paper's memory does not do this; it costs |M| observations.
+this observation is embedded now. The paper's memory does not do this; it costs |M| observations, in
+memory and in every checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Exemplars:
     >>> exemplars = Exemplars(size=4)
     >>> exemplars.keep(np.array([0, 1]), np.array([[10], [11]]))
     >>> exemplars.keep(np.array([1]), np.array([[12]]))
-    >>> exemplars.take(2).tolist()
+    >>> exemplars.take(0, 2).tolist()
     [[10], [12]]
     """
 
@@ -37,16 +38,16 @@ class Exemplars:
             )
         map_arrays(lambda kept, new: kept.__setitem__(slots, new), self._observations, observation)
 
-    def take(self, num: int) -> Observation:
-        """Returns the observations of the first slots."""
+    def take(self, start: int, stop: int) -> Observation:
+        """Returns the observations of these slots."""
         if self._observations is None:
             raise ValueError("no observation was kept yet")
-        taken: Observation = map_arrays(lambda x: x[:num], self._observations)
+        taken: Observation = map_arrays(lambda x: x[start:stop], self._observations)
         return taken
 
     def state_dict(self, num: int) -> State:
         """Returns what is kept for the first slots."""
-        return {"num": num, "observations": map_arrays(np.copy, self.take(num)) if num else None}
+        return {"num": num, "observations": map_arrays(np.copy, self.take(0, num)) if num else None}
 
     def load_state_dict(self, state: State) -> None:
         self._observations = None

@@ -50,6 +50,7 @@ class Learner:
             metrics |= {f"representation/{name}": x for name, x in self.trainer.update(sequence).items()}
         if self.bonus is not None and self.bonus.made_where == "learning":
             intrinsic_targets = self._pay_sequence(sequence)
+            metrics |= {f"intrinsic/{name}": x for name, x in self.bonus.metrics().items()}
         weights = importance_weights(sample.probabilities, num_traces, self.importance_exponent)
         priorities, losses = self.agent.update(sequence, weights, intrinsic_targets)
         return Update(sample.ids, priorities, metrics | {f"losses/{name}": x for name, x in losses.items()})

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from softcount.bonuses.batches import take_embedding
 from softcount.bonuses.episodic import Episodic
 from softcount.bonuses.ngu import Ngu
 from softcount.bonuses.place_count import PlaceCount
@@ -23,6 +24,10 @@ from softcount.roles.exemplars import Exemplars
 from softcount.types import Array, Bonus, Features, Observation, State, map_arrays
 
 TerminalObservations = Literal["paid", "unpaid", "skipped"]
+
+
+AT_ONCE = 2048
+"""How many observations are embedded in one go."""
 
 
 class MemoryServer:
@@ -70,28 +75,34 @@ class MemoryServer:
             rewards[rows] = self.bonus.observe_places(place[rows], env_ids[rows], is_first[rows])
         else:
             rewards[rows] = self.bonus.observe(_take(features, rows), env_ids[rows], is_first[rows])
-            self._keep_exemplars(map_arrays(lambda x: x[rows], observation))
+            self._keep_exemplars(rows, observation)
         if self.terminal_observations == "unpaid":
             rewards[is_terminal] = 0.0
         return rewards
 
-    def _keep_exemplars(self, observation: Observation) -> None:
+    def _keep_exemplars(self, rows: Array, observation: Observation) -> None:
+        """Keeps those of these rows of the observation that have just become atoms."""
         if self.exemplars is None:
             return
         assert isinstance(self.bonus, Recode)
         assert self.bonus.observed is not None
         founded = np.flatnonzero(self.bonus.observed.is_inserted)
         if len(founded):
-            slots = self.bonus.observed.slot[founded]
-            self.exemplars.keep(slots, map_arrays(lambda x: x[founded], observation))
+            founding = map_arrays(lambda x: x[rows[founded]], observation)
+            self.exemplars.keep(self.bonus.observed.slot[founded], founding)
 
     def reembed(self, embed: Callable[[Observation], Features]) -> None:
         """Puts every atom where the observation that founded it is embedded now."""
         if self.exemplars is None:
             return
         assert isinstance(self.bonus, Recode)
-        if len(self.bonus.memory):
-            self.bonus.memory.move_atoms(embed(self.exemplars.take(len(self.bonus.memory))).embedding)
+        num = len(self.bonus.memory)
+        parts = [
+            take_embedding(embed(self.exemplars.take(start, min(start + AT_ONCE, num))), "re-embedding")
+            for start in range(0, num, AT_ONCE)
+        ]
+        if parts:
+            self.bonus.memory.move_atoms(np.concatenate(parts))
 
     def scorer(self) -> Callable[[Features, Array, Array, Array | None], Array]:
         """Returns `(features, env_ids, is_first, place) -> rewards` for an evaluator: nothing shared changes.
@@ -117,7 +128,10 @@ class MemoryServer:
         return score
 
     def metrics(self) -> dict[str, float]:
-        return {} if self.bonus is None else self.bonus.metrics()
+        """Returns what the bonus says of itself; one that is paid while learning says it to the learner."""
+        if self.bonus is None or self.bonus.made_where == "learning":
+            return {}
+        return self.bonus.metrics()
 
     def state_dict(self) -> State:
         state = {} if self.bonus is None else self.bonus.state_dict()

@@ -73,7 +73,7 @@ def test_true_counts_agree_with_themselves_and_episodic_bonuses_score_no_places(
     visits = loop.roles.memory.bonus.counts
     np.testing.assert_allclose(snapshot["scores"][: len(visits)], (visits + 1.0) ** -0.5, rtol=1e-6)
     assert agreement(snapshot) > 0.9
-    episodic = loop_of(replace(SMALL, agent="MEME-EMM-AP"), 3)
+    episodic = loop_of(replace(SMALL, agent="MEME-EMM-AP", relabel=False), 3)
     assert set(agent_runs.take_snapshot(episodic, agent_runs.views_of_places(SMALL))) == {"visits"}
 
 

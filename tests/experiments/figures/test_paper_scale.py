@@ -86,7 +86,11 @@ def test_every_kind_builds_steps_and_learns(shape, request, monkeypatch):
     while loop.num_updates < 2:
         loop.step()
     after = copies(loop.roles.learner.parameters())
-    loop.roles.actor.env.close()
+    restored = LocalLoop(build(config), relabel=config.relabel, overlap=False)
+    state = loop.state_dict()
+    restored.load_state_dict(state, {name: make() for name, make in loop.roles.replay.segments().items()})
+    for one in (loop, restored):
+        one.roles.actor.env.close()
     assert any(not np.array_equal(before.policy[name], after.policy[name]) for name in before.policy)
     learned = any(not np.array_equal(x, after.representation[n]) for n, x in before.representation.items())
     assert learned is (config.trainer.learning_rate > 0)

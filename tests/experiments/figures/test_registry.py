@@ -109,7 +109,7 @@ def test_a_figure_made_elsewhere_runs_its_commands(monkeypatch, tmp_path):
     registry.make("noise_rewards", plot_only=True)
     assert called[2:] == [["softcount.experiments.noise_rewards", "plot"]]
     with pytest.raises(ValueError, match="draws only while it runs"):
-        registry.make("maze_goal", plot_only=True)
+        registry.make("palette_start", plot_only=True)
     there = replace(registry.FIGURES["noise_rewards"], results=(tmp_path, tmp_path / "missing"))
     assert registry.state_of(there) == "1 of 2 results"
 

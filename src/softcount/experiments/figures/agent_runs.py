@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,12 @@ from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode
 from softcount.bonuses.surprise import Surprise
 from softcount.config import RunConfig, from_json, to_json
-from softcount.envs.noise import NoisyVector, add_panel
 from softcount.experiments.figures.jobs import RESULTS, Job
-from softcount.launch import checkpoint
 from softcount.launch.allocator import ALLOCATOR
 from softcount.launch.build import make_env
 from softcount.launch.local import LocalLoop
-from softcount.launch.run import CHECKPOINTS, Run
+from softcount.launch.lock import empty
+from softcount.launch.run import CHECKPOINTS, CONFIG, Run
 from softcount.memory.inspect import nearest_atoms
 from softcount.presets import LAPTOP, suited
 from softcount.types import Array
@@ -73,8 +73,9 @@ def train(key: str, config: RunConfig, runs: Path = RUNS) -> dict[str, Any]:
     folder = runs / key
     runs.mkdir(parents=True, exist_ok=True)
     wanted = runs / f"{key}.json"
-    if wanted.exists() and wanted.read_text() != to_json(config):
-        shutil.rmtree(folder, ignore_errors=True)  # left by another version of the configuration
+    is_same = wanted.exists() and wanted.read_text() == to_json(config)
+    if folder.exists() and not (is_same and (folder / CHECKPOINTS).exists()):
+        empty(folder)  # left by another version of the configuration, or finished and taken away
     store.write_atomically(wanted, to_json(config).encode())
     done = subprocess.run(
         [sys.executable, "-m", "softcount.experiments.figures.agent_runs", str(folder)],
@@ -89,11 +90,15 @@ def train(key: str, config: RunConfig, runs: Path = RUNS) -> dict[str, Any]:
 
 def train_here(folder: Path, config: RunConfig, say: Callable[[str], None]) -> dict[str, Any]:
     """Trains in this process, with snapshots; returns and writes the summary."""
-    if (folder / CHECKPOINTS / checkpoint.MANIFEST).exists():
-        run = Run.resume(folder)
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
-        run = Run.create(folder, config)
+    run = Run.resume(folder) if (folder / CONFIG).exists() else Run.create(folder, config)
+    with closing(run):
+        summary = _follow(run, say)
+    store.write_atomically(folder / SUMMARY, json.dumps(summary, allow_nan=False).encode())
+    return summary
+
+
+def _follow(run: Run, say: Callable[[str], None]) -> dict[str, Any]:
+    folder, config = run.folder, run.config
     snapshots = _snapshots_until(folder, run.loop.num_steps)
     earlier = snapshots[-1] if snapshots else {"cpu_seconds": 0.0, "seconds": 0.0}
     started, views = time.monotonic(), views_of_places(config)
@@ -112,18 +117,14 @@ def train_here(folder: Path, config: RunConfig, say: Callable[[str], None]) -> d
             file.write(json.dumps(snapshot) + "\n")
         places = sum(visits > 0 for visits in snapshot["visits"])
         say(f"  {step:>8,} of {config.steps:,} steps, {places} of {len(views[0])} places")
-    summary = _summarise(run.loop, config, snapshots)
-    run.close()
-    store.write_atomically(folder / SUMMARY, json.dumps(summary, allow_nan=False).encode())
-    return summary
+    return _summarise(run.loop, config, snapshots)
 
 
 def views_of_places(config: RunConfig) -> list[Array]:
     """Returns `DRAWINGS` observations of every place, walls drawn anew each time: arrays `[places, ...]`."""
     env: Any = make_env(config, 1, 0)
     rng = np.random.default_rng([config.seed, 1234])
-    views = [env.portray(np.arange(env.num_places), rng) for _ in range(DRAWINGS)]
-    return [add_panel(view, rng, axis=1) for view in views] if isinstance(env, NoisyVector) else views
+    return [env.portray(np.arange(env.num_places), rng) for _ in range(DRAWINGS)]
 
 
 def take_snapshot(loop: LocalLoop, views: Sequence[Array]) -> dict[str, Any]:

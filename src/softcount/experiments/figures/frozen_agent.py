@@ -39,6 +39,7 @@ def create(source: Path, target: Path, config: RunConfig) -> Run:
     assert learner.trainer is not None
     load_module(learner.trainer.module, state)
     run.loop.roles.inference.load(learner.parameters())
+    run.save()
     return run
 
 
