@@ -68,7 +68,6 @@ def measure(mode: Mode, seed: int) -> dict[str, Any]:
             "follow": follow,
             "course": [round(step["agreement"], 4) for step in course],
             "agreement": float(np.mean([step["agreement"] for step in course])),
-            "contrast": course[-1]["contrast"],
         }
         for (k, follow), course in courses.items()
     ]

@@ -93,7 +93,9 @@ def describe(rows: Sequence[Row]) -> list[str]:
             continue
         means = per_seed(row["agreement"] for row in group)
         contrasts = per_seed(row["contrast"] for row in group)
-        lines.append(f"{name}: rank correlation {means}; pay of rare over common places {contrasts}")
+        lines.append(
+            f"{name}: mean rank correlation {means}; mean pay of rare over common places {contrasts}"
+        )
     return lines
 
 

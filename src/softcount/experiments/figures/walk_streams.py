@@ -194,7 +194,10 @@ def steps_of(course: Any) -> Array:
 
 
 def judge(scores: Array, visits: Array) -> dict[str, float]:
-    """Rank correlation with 1/√(N + 1), and pay for a place seen at most 10 times over one seen 500 times."""
+    """Rank correlation with 1/√(N + 1), and pay of rare over common places.
+
+    Rare ones were seen at most 10 times, common ones at least 500 times; 1 where there are none of either.
+    """
     rare, common = scores[visits <= 10], scores[visits >= 500]
     contrast = float(rare.mean() / common.mean()) if len(rare) and len(common) else 1.0
     return {"agreement": rank_correlation(scores, (visits + 1.0) ** -0.5), "contrast": contrast}
