@@ -25,8 +25,8 @@ import torch
 
 from softcount.config import RunConfig
 from softcount.experiments.montezuma import SMALL_ATARI
-from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
+from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, LAPTOP_21
 
 MAZE, MAZE_21, ATARI = LAPTOP, LAPTOP_21, SMALL_ATARI
@@ -34,7 +34,7 @@ MAZE, MAZE_21, ATARI = LAPTOP, LAPTOP_21, SMALL_ATARI
 
 def measure(config: RunConfig, warm_up: int, steps: int, *, fill: bool = False) -> dict[str, Any]:
     """Runs the loop; returns steps per second and each role's share of the wall clock."""
-    loop = LocalLoop(build(config), relabel=config.relabel, overlap=config.overlap)
+    loop = make_loop(config)
     while loop.num_steps < warm_up:
         loop.step()
     if fill:
