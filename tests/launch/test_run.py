@@ -108,7 +108,13 @@ def resume_beside(folder):
     """Goes on with a run in another process, and does not wait for it."""
     environment = {**os.environ, "MALLOC_TOP_PAD_": "67108864", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-u", "-m", "softcount.cli", "resume", str(folder)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # shells in the background ignore it
+    )
 
 
 def kill_and_resume(tmp_path, times):
