@@ -59,3 +59,8 @@ def test_whole_numbers_stand_for_floats_but_not_the_other_way():
     assert structure(float, 3) == 3.0
     with pytest.raises(ValueError, match="expected int"):
         structure(int, 3.5)
+
+
+def test_atoms_cannot_be_moved_every_minus_one_updates():
+    with pytest.raises(ValueError, match="reembed_every is -1; expected at least 0"):
+        RunConfig(reembed_every=-1)

@@ -90,7 +90,13 @@ class RunConfig:
     """Also send reports to this project of Weights & Biases."""
 
     def __post_init__(self) -> None:
-        for name, least in (("num_envs", 1), ("steps", 1), ("batch_size", 1), ("report_every", 1)):
+        for name, least in (
+            ("num_envs", 1),
+            ("steps", 1),
+            ("batch_size", 1),
+            ("report_every", 1),
+            ("reembed_every", 0),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"RunConfig.{name} is {getattr(self, name)}; expected at least {least}")
         if not 1 <= self.evaluation_episodes <= self.num_envs:

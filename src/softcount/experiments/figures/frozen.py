@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
 from softcount.experiments.figures.walk_streams import (
     Mode,
+    draw_courses,
     make_stream,
     memory_config,
     replay,
-    steps_of,
     walk_jobs,
 )
 from softcount.memory import RecodeMemory
@@ -51,12 +49,7 @@ def plot(rows: Sequence[Row]) -> Any:
         group = [row for row in rows if row["mode"] == mode]
         for colour, discount in zip(COLOURS, DISCOUNTS):
             found = [r["course"] for row in group for r in row["results"] if r["discount"] == discount]
-            if not found:
-                continue
-            courses = np.array(found)
-            steps = steps_of(courses[0])
-            axes.plot(steps, courses.T, color=colour, linewidth=0.6, alpha=0.5)
-            axes.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=f"γ = {discount}")
+            draw_courses(axes, found, colour, f"γ = {discount}")
         axes.set(title=f"embedding {mode}", xlabel="steps", ylim=(-0.7, 1))
     figure.axes[0].set_ylabel("rank correlation with true-count bonus")
     figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=4)

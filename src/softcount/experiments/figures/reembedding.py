@@ -21,12 +21,12 @@ from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
 from softcount.experiments.figures.walk_streams import (
     Mode,
+    draw_courses,
     draw_places,
     embedded_walks,
     judge,
     memory_config,
     start_of,
-    steps_of,
     walk_jobs,
 )
 from softcount.roles.memory_server import MemoryServer
@@ -97,14 +97,8 @@ def plot(rows: Sequence[Row]) -> Any:
     figure = new_figure(12, 3.8)
     for axes, mode in zip(figure.subplots(1, len(MODES), sharey=True), MODES):
         for (k, follow), colour in zip(((k, f) for k in NEIGHBOURS for f in LABELS), COLOURS):
-            found = _found(rows, mode, k, follow)
-            if not found:
-                continue
-            courses = np.array([r["course"] for r in found])
-            steps = steps_of(courses[0])
-            axes.plot(steps, courses.T, color=colour, linewidth=0.6, alpha=0.5)
-            label = f"k = {k}, {LABELS[follow]}"
-            axes.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=label)
+            found = [r["course"] for r in _found(rows, mode, k, follow)]
+            draw_courses(axes, found, colour, f"k = {k}, {LABELS[follow]}")
         axes.set(title=f"embedding {mode}", xlabel="steps", ylim=(-0.7, 1))
     figure.axes[0].set_ylabel("rank correlation with true-count bonus")
     figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=4)

@@ -193,6 +193,16 @@ def steps_of(course: Any) -> Array:
     return NUM_ENVS * (HEAD_START + MOMENT * np.arange(1, 1 + len(course)))
 
 
+def draw_courses(axes: Any, courses: Iterable[Any], colour: str, label: str) -> None:
+    """Draws how the agreement went: thin lines seeds, a thick one their mean; nothing if there are none."""
+    found = np.array(list(courses))
+    if len(found) == 0:
+        return
+    steps = steps_of(found[0])
+    axes.plot(steps, found.T, color=colour, linewidth=0.6, alpha=0.5)
+    axes.plot(steps, found.mean(axis=0), color=colour, linewidth=2, label=label)
+
+
 def judge(scores: Array, visits: Array) -> dict[str, float]:
     """Rank correlation with 1/√(N + 1), and pay of rare over common places.
 
