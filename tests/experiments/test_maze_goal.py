@@ -1,6 +1,7 @@
 """What the maze experiment reads out of a run."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from softcount.experiments.maze_goal import (
     _total,
     draw,
     is_solved,
+    is_stalled,
     main,
     settings,
     steps_done,
@@ -55,9 +57,10 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
     wanted = [(step, maze.distances[maze.cell_of(place)]) for place, step in first_seen.items()]
     assert summary["discoveries"] == sorted(wanted)
     draw([summary], tmp_path / "maze.png")
-    (tmp_path / "a.json").write_text(json.dumps({"runs": [summary]}))
-    arguments = ["maze_goal", "--draw", str(tmp_path / "a.json"), "--picture", str(tmp_path / "again.png")]
-    monkeypatch.setattr(sys, "argv", arguments)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.json").write_text(json.dumps(summary))
+    options = ["--out", str(tmp_path / "out"), "--picture", str(tmp_path / "again.png")]
+    monkeypatch.setattr(sys, "argv", ["maze_goal", "--draw", *options])
     assert main() == 0
     assert (tmp_path / "maze.png").read_bytes() == (tmp_path / "again.png").read_bytes()
 
@@ -80,6 +83,45 @@ def test_a_run_is_solved_when_its_last_two_evaluations_were(tmp_path):
     assert not with_rates(0.85, 1.0)
     assert not with_rates(1.0)
     assert not is_solved(tmp_path / "nothing there", 0.9)
+
+
+def test_a_run_is_stalled_when_nothing_new_was_seen_for_long(tmp_path):
+    def with_places(*places, success=0.0):
+        rows = [
+            {"step": 100 * i, "coverage/places": count, "charts/success_rate": success}
+            for i, count in enumerate(places)
+        ]
+        content = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "metrics.jsonl").write_text(content)
+        (tmp_path / "checkpoints").mkdir(exist_ok=True)
+        manifest = json.dumps({"metrics_bytes": len(content.encode())})
+        (tmp_path / "checkpoints" / "manifest.json").write_text(manifest)
+        return is_stalled(tmp_path, 200)
+
+    assert with_places(1, 2, 5, 5, 5)
+    assert not with_places(1, 2, 5, 5)
+    assert not with_places(1, 5, 5, 5, 6)
+    assert not with_places(5, 5, 5, 5, success=0.1)  # it may still learn the way
+    assert not with_places()
+
+
+def test_a_run_that_left_its_file_is_not_run_again(tmp_path, monkeypatch, capsys):
+    command = ["maze_goal", "--agents", "MEME", "--size", "7", "--layouts", "0", "--seeds", "3"]
+    command += ["--steps", "200", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
+    command += ["--picture", str(tmp_path / "maze.png"), "--num-envs", "4", "--evaluate-every", "0"]
+    command += ["--report-every", "100", "--evaluation-episodes", "4"]
+    monkeypatch.setattr(sys, "argv", command)
+    assert main() == 0
+    (path,) = (tmp_path / "out").iterdir()
+    result = json.loads(path.read_text())
+    assert path.name == "MEME__size7__layout0__seed3.json"
+    assert 200 <= result["steps"] < 210
+    said = capsys.readouterr().out
+    assert f"{result['places']} places, goal {result['first_goal'] or 'not reached'}" in said
+    shutil.rmtree(tmp_path / "runs")
+    assert main() == 0
+    assert not (tmp_path / "runs").exists()
+    assert capsys.readouterr().out == said
 
 
 def test_a_run_goes_on_in_stretches_until_its_steps_are_over(tmp_path):

@@ -4,10 +4,11 @@
 
 Each run is a training run of its own process in `--runs`, with the preset of the maze's size. It goes on
 in stretches of `--stretch` steps until the last two evaluations reached the goal in `--solved` of
-their episodes, or `--steps` are over. A run that is already there is resumed or taken as it is,
-so that the command can be stopped and repeated. The JSON holds, for every run, when each place
-was first seen and how deep in the maze, when the goal was first reached, the evaluations on the way,
-how the bonus compared with true counts, the wall clock and the machine. `--draw A.json B.json` draws several.
+their episodes, or `--steps` are over, or, with `--stalled N`, N steps have shown no new place and the
+goal was never reached. Then it leaves one JSON file in `--out` and is not run again while that is there;
+a run that was stopped is resumed. The file holds when each place was first seen and how deep in the maze,
+when the goal was first reached, the evaluations on the way, how the bonus compared with true counts,
+the wall clock and the machine. The picture shows all runs of the folder.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount import store
 from softcount.experiments.figures.coverage import steps_below
 from softcount.launch import checkpoint
 from softcount.launch.run import CHECKPOINTS, CONFIG, METRICS, read_config
@@ -56,11 +58,21 @@ def settings(
                 yield Setting(agent, size, layout, seed, steps)
 
 
-def train(setting: Setting, runs: Path, extra: Sequence[str], stretch: int, solved: float) -> Path:
-    """Trains a run until it is solved or over, in processes of their own, from where it was left."""
+def train(
+    setting: Setting,
+    runs: Path,
+    extra: Sequence[str],
+    *,
+    stretch: int,
+    solved: float,
+    stalled: int | None = None,
+) -> Path:
+    """Trains a run until it is solved, stalled or over, in processes of their own, from where it was left."""
     folder = runs / setting.name
     runs.mkdir(parents=True, exist_ok=True)
     while (done := steps_done(folder)) < setting.steps and not is_solved(folder, solved):
+        if stalled is not None and is_stalled(folder, stalled):
+            break
         until = min(setting.steps, done // stretch * stretch + stretch)
         if (folder / CONFIG).exists():
             command = ["resume", str(folder), "--steps", str(until)]
@@ -91,6 +103,15 @@ def is_solved(folder: Path, share: float) -> bool:
     """Says whether the last two evaluations reached the goal in this share of their episodes."""
     rates = [row["eval/success_rate"] for row in reports(folder) if "eval/return" in row]
     return len(rates) >= 2 and min(rates[-2:]) >= share
+
+
+def is_stalled(folder: Path, steps: int) -> bool:
+    """Says whether this many steps have shown no new place, and no episode ever reached the goal."""
+    rows = [row for row in reports(folder) if "coverage/places" in row]
+    if not rows or any(row.get("charts/success_rate", 0.0) > 0 for row in rows):
+        return False
+    latest = next(row["step"] for row in rows if row["coverage/places"] == rows[-1]["coverage/places"])
+    return bool(rows[-1]["step"] - latest >= steps)
 
 
 def reports(folder: Path) -> list[dict[str, Any]]:
@@ -187,35 +208,40 @@ def main() -> int:
     parser.add_argument("--layouts", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=Path, default=Path("runs/maze_goal"))
-    parser.add_argument("--out", type=Path, default=Path("results/meme/maze_11.json"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/maze_goal"), help="folders of training runs")
+    parser.add_argument("--out", type=Path, default=Path("results/meme/maze_11"), help="a file per run")
     parser.add_argument("--picture", type=Path, default=Path("docs/images/maze_11.png"))
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2, help="runs side by side")
     parser.add_argument("--stretch", type=int, default=500_000)
     parser.add_argument("--solved", type=float, default=0.9)
-    parser.add_argument("--draw", type=Path, nargs="+", help="only draw what these files hold")
+    parser.add_argument("--stalled", type=int)
+    parser.add_argument("--draw", action="store_true", help="run nothing, only draw what is in --out")
     arguments, extra = parser.parse_known_args()
-    if arguments.draw:
-        contents = [json.loads(path.read_text()) for path in arguments.draw]
-        draw([result for content in contents for result in content["runs"]], arguments.picture)
-        return 0
-    todo = list(
-        settings(arguments.agents, arguments.size, arguments.layouts, arguments.seeds, arguments.steps)
-    )
-    with ThreadPoolExecutor(arguments.workers) as pool:
-        folders = pool.map(
-            lambda setting: train(setting, arguments.runs, extra, arguments.stretch, arguments.solved), todo
-        )
-        results = []
-        for setting, folder in zip(todo, folders, strict=True):
-            results.append(summarise(folder))
-            goal = results[-1]["first_goal"]
-            print(f"{setting.name}: {results[-1]['places']} places, goal {goal or 'not reached'}", flush=True)
-    content = {"command": " ".join(sys.argv[1:]), "machine": machine(), "runs": results}
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(content) + "\n")
-    draw(results, arguments.picture)
+    if not arguments.draw:
+        todo = settings(arguments.agents, arguments.size, arguments.layouts, arguments.seeds, arguments.steps)
+        with ThreadPoolExecutor(arguments.workers) as pool:
+            for line in pool.map(lambda setting: _run(setting, arguments, extra), todo):
+                print(line, flush=True)
+    draw([json.loads(path.read_text()) for path in sorted(arguments.out.glob("*.json"))], arguments.picture)
     return 0
+
+
+def _run(setting: Setting, arguments: argparse.Namespace, extra: Sequence[str]) -> str:
+    path = arguments.out / f"{setting.name}.json"
+    if not path.exists():
+        folder = train(
+            setting,
+            arguments.runs,
+            extra,
+            stretch=arguments.stretch,
+            solved=arguments.solved,
+            stalled=arguments.stalled,
+        )
+        content = {"command": " ".join(sys.argv[1:]), "machine": machine(), **summarise(folder)}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        store.write_atomically(path, (json.dumps(content) + "\n").encode())
+    result = json.loads(path.read_text())
+    return f"{setting.name}: {result['places']} places, goal {result['first_goal'] or 'not reached'}"
 
 
 def machine() -> dict[str, Any]:

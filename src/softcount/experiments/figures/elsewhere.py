@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -13,12 +14,22 @@ _RESULTS = Path("results")
 _PROBES = ("whole", "window", "screens", "persistent", "steering")
 
 _MAZE = f"{_MODULE}.maze_goal --no-overlap"
-_DRAW_11 = (
-    f"{_MAZE} --draw results/meme/maze_11.json results/meme/maze_11_without.json "
-    "--picture docs/images/maze_11.png"
+_MAZE_11 = f"{_MAZE} --size 11"
+_MAZE_21 = f"{_MAZE} --size 21 --stretch 250000 --out results/meme/maze_21 --picture docs/images/maze_21.png"
+_HELD_OUT = (
+    f"{_MAZE} --size 21 --stretch 250000 --out results/meme/maze_21_held_out "
+    "--picture docs/images/maze_21_held_out.png"
 )
-_MAZE_21 = ("results/meme/maze_21.json", "results/meme/maze_21_seed1.json")
-_DRAW_21 = f"{_MAZE} --draw {' '.join(_MAZE_21)} --picture docs/images/maze_21.png"
+_STALLING = ("MEME", "MEME-RND", "MEME-NGU-AP", "MEME-EMM-AP", "MEME-RNDonAP")
+
+
+def _maze_results(folder: str, size: int, agent: str, layouts: Sequence[int], *seeds: int) -> list[Path]:
+    return [
+        _RESULTS / f"meme/{folder}/{agent}__size{size}__layout{layout}__seed{seed}.json"
+        for seed in seeds
+        for layout in layouts
+    ]
+
 
 COMMANDS = (
     Command(
@@ -75,36 +86,55 @@ COMMANDS = (
         laptop_cost="6 runs of about 3 CPU-minutes, and 3 without bonus of about 10",
         paper_cost="1e8 steps in a maze of 21×21",
         commands=(
-            tuple(f"{_MAZE} --size 11 --agents MEME-RECODE-AP --stretch 100000".split()),
-            tuple(
-                f"{_MAZE} --size 11 --agents MEME --seeds 0 --stretch 1000000 "
-                "--out results/meme/maze_11_without.json".split()
-            ),
-            tuple(_DRAW_11.split()),
+            tuple(f"{_MAZE_11} --agents MEME-RECODE-AP --stretch 100000".split()),
+            tuple(f"{_MAZE_11} --agents MEME --seeds 0 --stretch 1000000".split()),
         ),
-        plot_command=tuple(_DRAW_11.split()),
-        results=(_RESULTS / "meme/maze_11.json", _RESULTS / "meme/maze_11_without.json"),
+        plot_command=tuple(f"{_MAZE_11} --draw".split()),
+        results=(
+            *_maze_results("maze_11", 11, "MEME-RECODE-AP", (0, 1, 2), 0, 1),
+            *_maze_results("maze_11", 11, "MEME", (0, 1, 2), 0),
+        ),
         images=(_IMAGES / "maze_11.png",),
     ),
     Command(
         name="maze_21",
         paper="Fig. 13 (the goal of the Disco Maze), at the paper's size",
-        claim="MEME-RECODE-AP finds the goal of the 21×21 maze and learns to walk there.",
-        laptop_cost="6 runs, about 30 CPU-minutes each",
+        claim="MEME-RECODE-AP finds the goal of the 21×21 maze and learns to walk there, others do not.",
+        laptop_cost="24 runs, 10 to 40 CPU-minutes each",
         paper_cost="1e8 steps",
         commands=(
-            *(
-                tuple(
-                    f"{_MAZE} --size 21 --agents MEME-RECODE-AP --seeds {seed} --steps 5000000 "
-                    f"--stretch 250000 --out {out}".split()
-                )
-                for seed, out in enumerate(_MAZE_21)
+            tuple(f"{_MAZE_21} --agents MEME-RECODE-AP --steps 5000000".split()),
+            tuple(f"{_MAZE_21} --agents MEME-COUNT --seeds 0 --steps 5000000".split()),
+            tuple(
+                f"{_MAZE_21} --agents {' '.join(_STALLING)} --seeds 0 "
+                "--steps 2000000 --stalled 500000".split()
             ),
-            tuple(_DRAW_21.split()),
         ),
-        plot_command=tuple(_DRAW_21.split()),
-        results=(_RESULTS / "meme/maze_21.json", _RESULTS / "meme/maze_21_seed1.json"),
+        plot_command=tuple(f"{_MAZE_21} --draw".split()),
+        results=(
+            *_maze_results("maze_21", 21, "MEME-RECODE-AP", (0, 1, 2), 0, 1),
+            *(
+                path
+                for agent in ("MEME-COUNT", *_STALLING)
+                for path in _maze_results("maze_21", 21, agent, (0, 1, 2), 0)
+            ),
+        ),
         images=(_IMAGES / "maze_21.png",),
+    ),
+    Command(
+        name="maze_21_held_out",
+        paper="Fig. 13 (the goal of the Disco Maze), layouts that no setting was chosen on",
+        claim="The settings for 21×21 mazes work in mazes that they were not chosen on.",
+        laptop_cost="3 runs, about 30 CPU-minutes each",
+        paper_cost="1e8 steps",
+        commands=(
+            tuple(
+                f"{_HELD_OUT} --agents MEME-RECODE-AP --layouts 10 11 12 --seeds 0 --steps 5000000".split()
+            ),
+        ),
+        plot_command=tuple(f"{_HELD_OUT} --draw".split()),
+        results=tuple(_maze_results("maze_21_held_out", 21, "MEME-RECODE-AP", (10, 11, 12), 0)),
+        images=(_IMAGES / "maze_21_held_out.png",),
     ),
     Command(
         name="drop_in_learning",
