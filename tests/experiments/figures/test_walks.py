@@ -17,7 +17,7 @@ from softcount.experiments.figures import (
     walk_streams,
 )
 from softcount.experiments.figures.coverage import rank_correlation
-from softcount.experiments.figures.walk_streams import Stream, judge, replay
+from softcount.experiments.figures.walk_streams import Judgement, Stream, judge, replay, summarise
 
 
 @pytest.fixture
@@ -68,9 +68,16 @@ CONFIG = RecodeConfig(
 
 def test_judging_ranks_places_and_compares_rare_with_common():
     found = judge(np.array([8.0, 4.0, 2.0, 2.0]), np.array([0, 10, 500, 900]))
-    assert found["contrast"] == pytest.approx(6.0 / 2.0)
-    assert found["agreement"] == rank_correlation([8, 4, 2, 2], [4, 3, 2, 1])
-    assert judge(np.ones(2), np.array([100, 200]))["contrast"] == 1.0
+    assert found.contrast == pytest.approx(6.0 / 2.0)
+    assert found.agreement == rank_correlation([8, 4, 2, 2], [4, 3, 2, 1])
+    assert judge(np.ones(2), np.array([100, 200])).contrast is None
+
+
+def test_a_course_is_summed_up_by_what_was_defined():
+    course = [Judgement(0.5, None), Judgement(1.0, 2.0), Judgement(0.0, 8.0), Judgement(0.1, 3.0)]
+    found = summarise(course)
+    assert found == {"course": [0.5, 1.0, 0.0, 0.1], "agreement": pytest.approx(0.4), "contrast": 3.0}
+    assert summarise(course[:1])["contrast"] is None
 
 
 def test_a_memory_counts_places_that_lie_apart_and_cannot_count_what_looks_alike(monkeypatch):
@@ -129,7 +136,7 @@ def test_the_predictor_on_a_frozen_embedding_goes_on_learning(short, monkeypatch
     monkeypatch.setattr(rnd_walks, "HEAD_START", 6)
     found = rnd_walks.surprise_course(stream)
     assert len(found["course"]) == 3
-    expected = judge(stream.surprises[-1].mean(axis=0), stream.visits_at(24))["agreement"]
+    expected = judge(stream.surprises[-1].mean(axis=0), stream.visits_at(24)).agreement
     assert found["course"][-1] == pytest.approx(expected, abs=1e-4)
 
 

@@ -2,7 +2,7 @@
 
 The preset's embedding is made to settle (LayerNorm, a slow copy, a rate that falls). So there are two
 pairs: that one, and one that keeps moving: the latest parameters embed, at a constant rate. What
-happens with frozen embeddings (Fig. 12) is in `counts.py`, on recorded walks.
+happens with frozen embeddings (Fig. 12) is in `frozen.py`, on recorded walks.
 """
 
 from __future__ import annotations

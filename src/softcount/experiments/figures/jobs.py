@@ -70,13 +70,13 @@ def read(jobs: Sequence[Job], folder: Path) -> list[Row]:
     return [json.loads(path.read_text()) for path in paths if path.exists()]
 
 
-def per_seed(values: Iterable[float], digits: int = 2) -> str:
+def per_seed(values: Iterable[float | None], digits: int = 2) -> str:
     """Returns one number per seed as the documentation writes them.
 
-    >>> per_seed([0.5, 1.25])
-    '0.50 / 1.25'
+    >>> per_seed([0.5, None, 1.25])
+    '0.50 / - / 1.25'
     """
-    return " / ".join(f"{value:.{digits}f}" for value in values)
+    return " / ".join("-" if value is None else f"{value:.{digits}f}" for value in values)
 
 
 def path_of(folder: Path, key: str) -> Path:

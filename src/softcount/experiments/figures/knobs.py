@@ -1,7 +1,7 @@
 """How much the memory's knobs matter for exploration (what the paper lacks), in small mazes.
 
-One knob at a time below and above the preset's value; agents, one seed by default because they are
-many. The same on recorded walks, much cheaper and with three seeds, is in `counts.py`.
+One knob at a time below and above the preset's value. The same on recorded walks, with more values and
+much cheaper, is in `knobs_walks.py`.
 """
 
 from __future__ import annotations

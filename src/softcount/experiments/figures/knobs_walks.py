@@ -57,7 +57,7 @@ def values_of(rows: Sequence[Row], mode: str, knob: str, field: str) -> dict[Any
     found: dict[Any, list[float]] = {value: [] for value in SWEEPS[knob]}
     for row in rows:
         for result in row["results"] if row["mode"] == mode else ():
-            if result["knob"] == knob:
+            if result["knob"] == knob and result[field] is not None:
                 found[result["value"]].append(result[field])
     return found
 

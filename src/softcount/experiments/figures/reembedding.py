@@ -20,6 +20,7 @@ from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
 from softcount.experiments.figures.walk_streams import (
+    Judgement,
     Mode,
     draw_courses,
     draw_places,
@@ -27,6 +28,7 @@ from softcount.experiments.figures.walk_streams import (
     judge,
     memory_config,
     start_of,
+    summarise,
     walk_jobs,
 )
 from softcount.roles.memory_server import MemoryServer
@@ -41,7 +43,7 @@ LABELS = {False: "atoms stay (the paper)", True: "atoms follow"}
 def measure(mode: Mode, seed: int) -> dict[str, Any]:
     """Both kinds of memory, with both k, on the same walks."""
     servers = {(k, follow): _server(k, seed, follow) for k in NEIGHBOURS for follow in LABELS}
-    courses: dict[tuple[int, bool], list[dict[str, float]]] = {key: [] for key in servers}
+    courses: dict[tuple[int, bool], list[Judgement]] = {key: [] for key in servers}
     drawn = draw_places(seed, None)
     visits = np.zeros(len(drawn[0]), np.int64)
     env_ids = np.arange(walk_streams.NUM_ENVS)
@@ -63,13 +65,7 @@ def measure(mode: Mode, seed: int) -> dict[str, Any]:
                 assert server.bonus is not None
                 courses[key].append(judge(np.mean([server.bonus.score(v) for v in views], axis=0), visits))
     results = [
-        {
-            "neighbours": k,
-            "follow": follow,
-            "course": [round(step["agreement"], 4) for step in course],
-            "agreement": float(np.mean([step["agreement"] for step in course])),
-        }
-        for (k, follow), course in courses.items()
+        {"neighbours": k, "follow": follow, **summarise(course)} for (k, follow), course in courses.items()
     ]
     return {"results": results}
 

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
 from softcount.experiments.figures.representations import SMALL
-from softcount.experiments.figures.walk_streams import make_stream, memory_config, replay, steps_of
+from softcount.experiments.figures.walk_streams import draw_courses, make_stream, memory_config, replay
 from softcount.memory import RecodeMemory
 
 KINDS = {"ap": "AP", "casm": "CASM", "casnotm": "CASnotM", "byol": "BYOL", "random": "random"}
@@ -51,11 +49,7 @@ def plot(rows: Sequence[Row]) -> Any:
     for axes, view in zip(figure.subplots(1, 2, sharey=True), VIEWS):
         for colour, (kind, label) in zip(COLOURS, KINDS.items()):
             group = [row["course"] for row in rows if (row["kind"], row["view"]) == (kind, view)]
-            if group:
-                courses = np.array(group)
-                steps = steps_of(courses[0])
-                axes.plot(steps, courses.T, color=colour, linewidth=0.6, alpha=0.5)
-                axes.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=label)
+            draw_courses(axes, group, colour, label)
         axes.set(xlabel="steps", title=titles[view], ylim=(-0.5, 1))
     figure.axes[0].set_ylabel("rank correlation with true-count bonus")
     figure.axes[0].legend(frameon=False, fontsize=8)

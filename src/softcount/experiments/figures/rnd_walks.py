@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
@@ -19,11 +17,12 @@ from softcount.experiments.figures.walk_streams import (
     HEAD_START,
     Mode,
     Stream,
+    draw_courses,
     judge,
     make_stream,
     memory_config,
     replay,
-    steps_of,
+    summarise,
     walk_jobs,
 )
 from softcount.memory import RecodeMemory
@@ -54,11 +53,7 @@ def surprise_course(stream: Stream) -> dict[str, Any]:
         for surprises, moment in zip(stream.surprises, stream.moments)
         if moment > HEAD_START
     ]
-    return {
-        "course": [round(step["agreement"], 4) for step in course],
-        "agreement": float(np.mean([step["agreement"] for step in course])),
-        "contrast": float(np.mean([step["contrast"] for step in course])),
-    }
+    return summarise(course)
 
 
 def jobs() -> list[Job]:
@@ -73,11 +68,9 @@ def plot(rows: Sequence[Row]) -> Any:
         group = [row for row in rows if row["name"] == name]
         if not group:
             continue
-        courses = np.array([row["course"] for row in group])
-        steps = steps_of(courses[0])
-        left.plot(steps, courses.T, color=colour, linewidth=0.6, alpha=0.5)
-        left.plot(steps, courses.mean(axis=0), color=colour, linewidth=2, label=name)
-        right.plot([i] * len(group), [row["contrast"] for row in group], "o", color=colour)
+        draw_courses(left, (row["course"] for row in group), colour, name)
+        contrasts = [row["contrast"] for row in group if row["contrast"] is not None]
+        right.plot([i] * len(contrasts), contrasts, "o", color=colour)
     left.set(xlabel="steps", ylabel="rank correlation with true-count bonus", ylim=(-0.6, 1))
     left.legend(frameon=False, fontsize=8)
     right.set_xticks(range(len(SETTINGS)), [name.replace(", ", "\n") for name in SETTINGS], fontsize=7)
@@ -93,9 +86,7 @@ def describe(rows: Sequence[Row]) -> list[str]:
             continue
         means = per_seed(row["agreement"] for row in group)
         contrasts = per_seed(row["contrast"] for row in group)
-        lines.append(
-            f"{name}: mean rank correlation {means}; mean pay of rare over common places {contrasts}"
-        )
+        lines.append(f"{name}: mean rank correlation {means}; pay of rare over common places {contrasts}")
     return lines
 
 

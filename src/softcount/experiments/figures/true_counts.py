@@ -71,7 +71,7 @@ def describe(rows: Sequence[Row]) -> list[str]:
         ends = per_seed(row["course"][-1] for row in group)
         contrasts = per_seed((row["contrast"] for row in group), 1)
         lines.append(
-            f"{name}: rank correlation at the end {ends}; pay of rare over common places, mean {contrasts}"
+            f"{name}: rank correlation at the end {ends}; pay of rare over common places {contrasts}"
         )
     return lines
 

@@ -177,12 +177,7 @@ def replay(stream: Stream, memory: RecodeMemory, *, keep: bool = False) -> dict[
         if t % MOMENT == 0 and t > HEAD_START:
             scores = np.mean([memory.score(view) for view in stream.views[t // MOMENT - 1]], axis=0)
             course.append(judge(scores, stream.visits_at(t)))
-    found = {
-        "course": [round(step["agreement"], 4) for step in course],
-        "agreement": float(np.mean([step["agreement"] for step in course])),
-        "contrast": float(np.mean([step["contrast"] for step in course])),
-        "atoms": len(memory),
-    }
+    found = {**summarise(course), "atoms": len(memory)}
     if keep:
         found["scores"], found["visits"] = scores.round(6).tolist(), stream.visits_at(t).tolist()
     return found
@@ -203,14 +198,30 @@ def draw_courses(axes: Any, courses: Iterable[Any], colour: str, label: str) -> 
     axes.plot(steps, found.mean(axis=0), color=colour, linewidth=2, label=label)
 
 
-def judge(scores: Array, visits: Array) -> dict[str, float]:
-    """Rank correlation with 1/√(N + 1), and pay of rare over common places.
+class Judgement(NamedTuple):
+    """How well scores follow true visits at one moment."""
 
-    Rare ones were seen at most 10 times, common ones at least 500 times; 1 where there are none of either.
-    """
+    agreement: float
+    """Rank correlation with 1/√(N + 1)."""
+    contrast: float | None
+    """Pay of rare places (at most 10 visits) over that of common ones (at least 500), None without either."""
+
+
+def judge(scores: Array, visits: Array) -> Judgement:
+    """Compares the scores of places with their true visits."""
     rare, common = scores[visits <= 10], scores[visits >= 500]
-    contrast = float(rare.mean() / common.mean()) if len(rare) and len(common) else 1.0
-    return {"agreement": rank_correlation(scores, (visits + 1.0) ** -0.5), "contrast": contrast}
+    contrast = float(rare.mean() / common.mean()) if len(rare) and len(common) else None
+    return Judgement(rank_correlation(scores, (visits + 1.0) ** -0.5), contrast)
+
+
+def summarise(course: list[Judgement]) -> dict[str, Any]:
+    """Returns the course of the agreement, its mean, and the median of the contrasts that there are."""
+    contrasts = [step.contrast for step in course if step.contrast is not None]
+    return {
+        "course": [round(step.agreement, 4) for step in course],
+        "agreement": float(np.mean([step.agreement for step in course])),
+        "contrast": float(np.median(contrasts)) if contrasts else None,
+    }
 
 
 def walk_jobs(
