@@ -39,7 +39,7 @@ def row(name, seed=0, first_seen=(1, 40, 90, 0), length=5.0):
 
 @pytest.mark.parametrize(
     ("module", "num"),
-    [(bonuses, 7), (noise, 4), (removal_rules, 3), (discount, 4), (representations, 10), (knobs, 13)],
+    [(bonuses, 7), (noise, 6), (removal_rules, 3), (discount, 4), (representations, 10), (knobs, 13)],
 )
 def test_every_comparison_has_three_seeds_of_everything_and_draws_coverage(module, num):
     todo = module.FIGURE.jobs()
