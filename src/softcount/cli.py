@@ -129,9 +129,14 @@ def figure(arguments: list[str]) -> int:
     """softcount figure NAME: runs what is missing of a figure and draws it; `list` shows them all."""
     parser = argparse.ArgumentParser("softcount figure", description=figure.__doc__)
     parser.add_argument("names", nargs="+", metavar="NAME", help="names of figures, or `list`")
-    parser.add_argument("--scale", choices=("laptop", "paper"), default="laptop")
+    parser.add_argument(
+        "--scale",
+        choices=("laptop", "paper"),
+        default="laptop",
+        help="laptop (default): run and draw it here; paper: only print the commands of the paper's own runs",
+    )
     parser.add_argument("--plot-only", action="store_true", help="draw what is there, run nothing")
-    parser.add_argument("--seeds", type=int, nargs="+", help="run these seeds only")
+    parser.add_argument("--seeds", type=int, nargs="+", help="run these seeds only (figures of runs)")
     parsed = parser.parse_args(arguments)
     from softcount.experiments.figures import registry
 

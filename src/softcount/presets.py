@@ -27,6 +27,7 @@ ATARI = RunConfig(
     env="atari/montezuma_revenge",
     num_envs=64,
     steps=250_000_000,
+    replay=ReplayConfig(max_bytes=64 * 2**30),
     representation=make.ATARI,
     trainer=make.ATARI_TRAINER,
 )
@@ -35,7 +36,7 @@ ATARI = RunConfig(
 DM_HARD_8 = RunConfig(
     env="dm-hard-8/baseball",
     num_envs=64,
-    steps=2_500_000_000,
+    steps=10_000_000_000,
     meme=MemeConfig(
         network=NetworkConfig(torso="nfnet-dm-hard-8"),
         loss=LossConfig(beta_max=0.1, discount_max=0.997),

@@ -30,7 +30,7 @@ import numpy as np
 from softcount import store
 from softcount.experiments.figures.coverage import steps_below
 from softcount.launch import checkpoint
-from softcount.launch.run import CHECKPOINTS, CONFIG, METRICS, read_config
+from softcount.launch.run import CHECKPOINTS, CONFIG, read_config, read_reports
 
 PRESET_OF = {11: "laptop", 21: "laptop-21"}
 
@@ -101,26 +101,17 @@ def steps_done(folder: Path) -> int:
 
 def is_solved(folder: Path, share: float) -> bool:
     """Says whether the last two evaluations reached the goal in this share of their episodes."""
-    rates = [row["eval/success_rate"] for row in reports(folder) if "eval/return" in row]
+    rates = [row["eval/success_rate"] for row in read_reports(folder) if "eval/return" in row]
     return len(rates) >= 2 and min(rates[-2:]) >= share
 
 
 def is_stalled(folder: Path, steps: int) -> bool:
     """Says whether this many steps have shown no new place, and no episode ever reached the goal."""
-    rows = [row for row in reports(folder) if "coverage/places" in row]
+    rows = [row for row in read_reports(folder) if "coverage/places" in row]
     if not rows or any(row.get("charts/success_rate", 0.0) > 0 for row in rows):
         return False
     latest = next(row["step"] for row in rows if row["coverage/places"] == rows[-1]["coverage/places"])
     return bool(rows[-1]["step"] - latest >= steps)
-
-
-def reports(folder: Path) -> list[dict[str, Any]]:
-    """Returns what a run reported up to its last checkpoint; what came later would be done again."""
-    manifest = folder / CHECKPOINTS / checkpoint.MANIFEST
-    if not manifest.exists():
-        return []
-    content = (folder / METRICS).read_bytes()[: json.loads(manifest.read_text())["metrics_bytes"]]
-    return [json.loads(line) for line in content.decode().splitlines()]
 
 
 def summarise(folder: Path) -> dict[str, Any]:
@@ -134,7 +125,7 @@ def summarise(folder: Path) -> dict[str, Any]:
     cells = [maze.cell_of(place) for place in seen["places"].tolist()]
     first_seen = dict(zip(cells, seen["first_seen"].tolist(), strict=True))
     discoveries = sorted((step, int(maze.distances[cell])) for cell, step in first_seen.items())
-    rows = reports(folder)
+    rows = read_reports(folder)
     return {
         "agent": config.agent,
         "env_options": config.env_options,

@@ -11,11 +11,13 @@ Killing a run at any moment loses at most what came after its last checkpoint, a
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -186,6 +188,15 @@ def read_config(folder: Path) -> RunConfig:
         return from_json(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} does not fit this version: {error}") from error
+
+
+def read_reports(folder: Path) -> list[dict[str, Any]]:
+    """Returns what a run reported up to its last checkpoint; what came later would be done again."""
+    manifest = folder / CHECKPOINTS / checkpoint.MANIFEST
+    if not manifest.exists():
+        return []
+    content = (folder / METRICS).read_bytes()[: json.loads(manifest.read_text())["metrics_bytes"]]
+    return [json.loads(line) for line in content.decode().splitlines()]
 
 
 def make_loop(config: RunConfig) -> LocalLoop:

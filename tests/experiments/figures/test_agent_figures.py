@@ -55,7 +55,22 @@ def test_every_comparison_has_three_seeds_of_everything_and_draws_coverage(modul
     else:
         expected = coverage_at(rows[0], np.linspace(0, 100, 301))
         assert np.array_equal(drawn[0], expected)
-    assert len(module.FIGURE.describe(rows)) == num
+    assert len(module.FIGURE.describe(rows)) == num + (3 if module is noise else 0)
+
+
+def test_noise_is_told_by_what_it_leaves_of_an_agents_own_coverage():
+    rows = [
+        row("colours-RND", first_seen=(1, 1, 1, 1)),
+        row("noise-RND", first_seen=(1, 1, 0, 0)),
+        row("colours-RND", seed=1, first_seen=(1, 1, 0, 0)),
+        row("noise-RND", seed=1, first_seen=(1, 1, 0, 0)),
+        row("noise-RECODE-AP"),  # nothing to compare it with
+    ]
+    assert noise.describe(rows)[-1] == "RND: area with noise over area without 0.50 / 1.00"
+    assert sum("over area without" in line for line in noise.describe(rows)) == 1
+    left, right = noise.plot(rows).axes
+    assert left.lines[0].get_ydata()[-1] == 1.0
+    assert right.lines[0].get_ydata()[-1] == 0.5
 
 
 def test_what_is_compared_differs_as_its_name_says():
@@ -111,7 +126,12 @@ def test_the_stream_of_ages_counts_all_atoms():
     rows = [{"seed": 0, **found}]
     steps = ages.plot_stream(rows).axes[0].patches[0].get_data()
     np.testing.assert_array_equal(steps.values, numbers)
-    assert "of 300 atoms older than an episode" in ages.describe_stream(rows)[0]
+    assert found["percentiles"][-1] <= 64 * 40  # of what was there before nothing is told
+    assert ages.describe_stream([rows[0] | {"episode": 100.0, "percentiles": [1, 2, 300, 4, 500]}]) == [
+        f"seed 0: {found['replaced']:.0%} of 300 atoms were inserted during the run; of these "
+        f"{found['older_than_an_episode']:.0%} are older than an episode, "
+        "median age 3 episodes, 95th percentile 5"
+    ]
 
 
 def test_costs_are_measured_per_embedding_and_drawn():

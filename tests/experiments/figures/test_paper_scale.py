@@ -1,6 +1,8 @@
 """The paper's own experiments: what each command asks for, and that every kind of them runs when shrunk."""
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -57,10 +59,9 @@ def shapes():
     """One run of every kind: what is equal but for game, seed, budget or a constant is the same kind."""
     found = {}
     for experiment in EXPERIMENTS.values():
-        if experiment.preset != "laptop-21":
-            changed = "+".join(sorted(set(experiment.changes) - {"steps"}))
-            for config in experiment.runs():
-                found.setdefault((config.env.split("/")[0], config.agent, changed or "plain"), config)
+        changed = "+".join(sorted(set(experiment.changes) - {"steps"}))
+        for config in experiment.runs():
+            found.setdefault((config.env.split("/")[0], config.agent, changed or "plain"), config)
     return found
 
 
@@ -79,6 +80,9 @@ def test_every_kind_builds_steps_and_learns(shape, request, monkeypatch):
     if shape[0] == "dm-hard-8":
         serve(request.getfixturevalue("port"), monkeypatch)
         config = shrink(config, width=32, height=24)
+    elif shape[0] == "disco-maze":
+        config = replace(config, num_envs=4, batch_size=4, evaluation_episodes=1)  # small already
+        config = replace(config, replay=replace(config.replay, min_traces=4))
     else:
         config = shrink(config, size=(42, 32))
     loop = LocalLoop(build(config), relabel=config.relabel, overlap=False)
@@ -125,19 +129,59 @@ def test_each_command_line_gives_its_configuration(monkeypatch, tmp_path):
     for experiment in EXPERIMENTS.values():
         config = next(experiment.runs())
         words = experiment.command(config).split()
-        if experiment.source is None:
-            assert words[:2] == ["softcount", "train"]
-            assert cli.main(words[1:]) == 0
+        if experiment.source is not None:
+            continue
+        assert words[:2] == ["softcount", "train"]
+        assert cli.main(words[1:]) == 0
+        folder, found = asked.pop()
+        assert str(folder) == experiment.folder(config)
+        assert found == config
+
+
+def test_a_frozen_command_line_gives_its_configuration(monkeypatch):
+    lender = EXPERIMENTS["atari_snapshot"]
+    sources = {lender.folder(config): config for config in lender.runs()}
+    monkeypatch.setattr(frozen_agent, "read_config", lambda folder: sources[str(folder)])
+    asked = []
+
+    def create(source, target, config):
+        asked.append((str(target), config))
+        return SimpleNamespace(train=lambda: iter(()), close=lambda: None)
+
+    monkeypatch.setattr(frozen_agent, "create", create)
+    for name, discount in (("atari_frozen", 0.999), ("atari_frozen_no_discount", 1.0)):
+        experiment = EXPERIMENTS[name]
+        for config in experiment.runs():
+            words = experiment.command(config).split()
+            assert words[:3] == ["python", "-m", frozen_agent.__name__]
+            monkeypatch.setattr(sys, "argv", words[2:])
+            frozen_agent.main()
             folder, found = asked.pop()
-            assert str(folder) == experiment.folder(config)
-            assert found == config
+            assert folder == experiment.folder(config)
+            assert (found.memory.count_discount, found.trainer.learning_rate) == (discount, 0.0)
+            assert found == replace(config, trainer=replace(config.trainer, acting="latest"))
+
+
+def test_every_replay_can_fill_up_to_where_learning_starts():
+    """White noise is not compressible: learning must start before the bytes are used up."""
+    for experiment in EXPERIMENTS.values():
+        for config in experiment.runs():
+            if config.env.startswith("noisy-atari"):
+                row = 2 * 210 * 160
+            else:
+                row = {"atari": 210 * 160, "dm-hard-8": 96 * 72 * 3, "disco-maze": 21 * 21}[
+                    config.env.split("/")[0]
+                ]
+            assert 1.2 * config.replay.min_traces * config.replay.period * row < config.replay.max_bytes
 
 
 def test_the_papers_games_tasks_agents_and_seeds_are_all_there():
-    atari, hard = EXPERIMENTS["atari"], EXPERIMENTS["dm_hard_8"]
-    assert len(list(atari.runs())) == len(EIGHT_GAMES) * 4 * 6
+    atari, others, hard = (EXPERIMENTS[name] for name in ("atari", "atari_baselines", "dm_hard_8"))
+    assert len(list(atari.runs())) == len(EIGHT_GAMES) * 6
+    assert len(list(others.runs())) == len(EIGHT_GAMES) * 3 * 6
     assert len(list(hard.runs())) == len(EIGHT_TASKS) * 4 * 3
-    assert {c.agent for c in atari.runs()} == {"MEME-RECODE-AP", "MEME-NGU-AP", "MEME-EMM-AP", "MEME-RND"}
+    assert {c.agent for c in atari.runs()} == {"MEME-RECODE-AP"}
+    assert {c.agent for c in others.runs()} == {"MEME-NGU-AP", "MEME-EMM-AP", "MEME-RND"}
     assert next(atari.runs()) == replace(ATARI, agent="MEME-RECODE-AP", env="atari/gravitar", seed=0)
     assert next(hard.runs()).memory == DM_HARD_8.memory
     noisy = next(EXPERIMENTS["noisy_montezuma"].runs())
@@ -155,9 +199,9 @@ def test_ablations_change_one_thing():
 
 def test_a_figure_finds_its_experiments_by_number():
     lines = paper_scale.commands_of("Figs. 7, 20, 22")
-    assert sum(line.startswith("#") for line in lines) == 3
+    assert sum(line.startswith("#") for line in lines) == 4
     assert all("not run" in line for line in lines if line.startswith("#"))
-    assert len([line for line in lines if line.startswith("softcount train")]) == 96 + 24 + 48
+    assert len([line for line in lines if line.startswith("softcount train")]) == 96 + 24 + 48 + 48
     assert paper_scale.commands_of("§3, Eq. 2 (no figure)") == []
 
 

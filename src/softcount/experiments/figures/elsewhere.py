@@ -9,6 +9,7 @@ from pathlib import Path
 from softcount.experiments.figures.figure import Command
 
 _MODULE = "softcount.experiments"
+_FIGURES = f"{_MODULE}.figures"
 _IMAGES = Path("docs/images")
 _RESULTS = Path("results")
 _PROBES = ("whole", "window", "screens", "persistent", "steering")
@@ -99,7 +100,7 @@ COMMANDS = (
     Command(
         name="maze_21",
         paper="Fig. 13 (the goal of the Disco Maze), at the paper's size",
-        claim="MEME-RECODE-AP finds the goal of the 21×21 maze and learns to walk there, others do not.",
+        claim="MEME-RECODE-AP finds the goal of the 21×21 maze; of the others only true counts do.",
         laptop_cost="24 runs, 10 to 40 CPU-minutes each",
         paper_cost="1e8 steps",
         commands=(
@@ -135,6 +136,28 @@ COMMANDS = (
         plot_command=tuple(f"{_HELD_OUT} --draw".split()),
         results=tuple(_maze_results("maze_21_held_out", 21, "MEME-RECODE-AP", (10, 11, 12), 0)),
         images=(_IMAGES / "maze_21_held_out.png",),
+    ),
+    Command(
+        name="scores_atari",
+        paper="Fig. 17 (and the scores of Fig. 4)",
+        claim="Over eight games RECODE is above NGU, capped and not.",
+        laptop_cost="not possible: needs the paper's runs",
+        paper_cost="8 games × 4 agents × 6 seeds, 1e9 frames each",
+        commands=((f"{_FIGURES}.aggregate", "atari", "runs/paper/atari", "runs/paper/atari_baselines"),),
+        plot_command=None,
+        results=(_RESULTS / "figures/scores_atari.json",),
+        images=(_IMAGES / "figures/scores_atari.png",),
+    ),
+    Command(
+        name="scores_dm_hard_8",
+        paper="Figs. 1, 5, 7, 18 and Table 5",
+        claim="RECODE with CASM is above RECODE with AP, and both above NGU, over eight tasks.",
+        laptop_cost="not possible: needs the paper's runs and its servers",
+        paper_cost="8 tasks × 4 agents × 3 seeds, 1e10 frames each",
+        commands=((f"{_FIGURES}.aggregate", "dm_hard_8", "runs/paper/dm_hard_8"),),
+        plot_command=None,
+        results=(_RESULTS / "figures/scores_dm_hard_8.json",),
+        images=(_IMAGES / "figures/scores_dm_hard_8.png",),
     ),
     Command(
         name="drop_in_learning",

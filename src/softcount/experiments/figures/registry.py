@@ -61,7 +61,11 @@ FIGURES: dict[str, Figure | Command] = {
 
 def listing() -> str:
     """Returns a paragraph per figure: the paper's, the claim, the cost at both scales, whether it was run."""
-    lines = []
+    lines = (
+        []
+        if jobs.RESULTS.exists()
+        else [f"(no {jobs.RESULTS} here; the project's results are in its folder)"]
+    )
     for figure in FIGURES.values():
         lines += [
             f"{figure.name}   [{state_of(figure)}]   {figure.paper}",
@@ -92,9 +96,14 @@ def make(
     """Runs what is missing of a figure (of these seeds, if given), draws it and says what is to be seen."""
     figure = find(name)
     if isinstance(figure, Command):
+        if seeds is not None:
+            raise ValueError(f"{name} takes no --seeds; its commands are {_commands_of(figure)}")
         _run_command(figure, plot_only)
         return
     todo = figure.jobs()
+    unknown = set(seeds or ()) - {job.seed for job in todo}
+    if unknown:
+        raise ValueError(f"{name} has no seed {min(unknown)}; its seeds are {sorted({j.seed for j in todo})}")
     if not plot_only:
         jobs.run([job for job in todo if seeds is None or job.seed in seeds], figure.folder, say)
     rows = jobs.read(todo, figure.folder)
@@ -124,4 +133,10 @@ def _run_command(figure: Command, plot_only: bool) -> None:
         raise ValueError(f"{figure.name} draws only while it runs; leave --plot-only out")
     commands = (figure.plot_command,) if plot_only and figure.plot_command else figure.commands
     for command in commands:
-        subprocess.run([sys.executable, "-m", *command], check=True)
+        ended = subprocess.run([sys.executable, "-m", *command])
+        if ended.returncode != 0:
+            raise RuntimeError(f"`python -m {' '.join(command)}` ended with code {ended.returncode}")
+
+
+def _commands_of(figure: Command) -> str:
+    return "; ".join(f"`python -m {' '.join(command)}`" for command in figure.commands)
