@@ -15,8 +15,6 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +38,7 @@ def measure(config: RunConfig, warm_up: int, steps: int, *, fill: bool = False) 
     if fill:
         fill_memory(loop)
     before, num_before, updates = dict(loop.seconds), loop.num_steps, loop.num_updates
-    learner = loop.roles.learner
-    learning = [0.0]
-    loop.roles = replace(loop.roles, learner=_timed(learner, learning))  # type: ignore[arg-type]
+    learned = loop.learner_seconds
     started = time.perf_counter()
     while loop.num_steps < num_before + steps:
         loop.step()
@@ -53,7 +49,7 @@ def measure(config: RunConfig, warm_up: int, steps: int, *, fill: bool = False) 
     return {
         "steps_per_second": (loop.num_steps - num_before) / elapsed,
         "updates": loop.num_updates - updates,
-        "learner_thread_busy": learning[0] / elapsed,
+        "learner_thread_busy": (loop.learner_seconds - learned) / elapsed,
         "share_of_acting_thread": shares,
         "atoms": loop.roles.memory.metrics()["atoms"],
     }
@@ -75,22 +71,6 @@ def fill_memory(loop: LocalLoop) -> None:
     state["births"] = np.concatenate([state["births"], np.zeros(missing, np.int64)])
     state["num_observed"] = max(state["num_observed"], config.size)
     memory.load_state_dict(state)
-
-
-class _timed:
-    """A learner that adds up the time it takes."""
-
-    def __init__(self, learner: Callable[..., Any], total: list[float]) -> None:
-        self.learner, self.total = learner, total
-
-    def __call__(self, *arguments: Any) -> Any:
-        started = time.perf_counter()
-        result = self.learner(*arguments)
-        self.total[0] += time.perf_counter() - started
-        return result
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.learner, name)
 
 
 def measure_ppo(env: str, steps: int) -> dict[str, Any]:

@@ -24,7 +24,10 @@ def test_each_agent_leaves_a_curve_and_is_not_run_twice(agent, tmp_path, monkeyp
     assert 2000 <= record["curve"][-1]["step"] <= 2048
     assert record["curve"][-1]["places"] > 5
     assert record["cpu_seconds"] > 0
-    assert (tmp_path / "curves.png").stat().st_size > 1000
+    assert (tmp_path / "curves.svg").exists()
+    column = drop_in_learning.AGENTS.index(agent)
+    panel = drop_in_learning.draw(tmp_path).axes[column]
+    assert panel.lines[0].get_ydata().tolist() == [point["places"] for point in record["curve"]]
     places, first = record["curve"][-1]["places"], record["first_success"]
     row = capsys.readouterr().out.splitlines()[-1].split(" | ")
     assert row[:4] == ["| maze", agent, "none", "3"]

@@ -56,13 +56,21 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
     first_seen = {place: int(run.loop.coverage.first_seen[place]) for place in seen}
     wanted = [(step, maze.distances[maze.cell_of(place)]) for place, step in first_seen.items()]
     assert summary["discoveries"] == sorted(wanted)
-    draw([summary], tmp_path / "maze.png")
+    coverage, depth, evaluation = draw([summary]).axes
+    shares = [(i + 1) / maze.num_places for i in range(len(seen))]
+    assert coverage.lines[0].get_ydata().tolist() == pytest.approx([*shares, shares[-1]])
+    assert coverage.lines[0].get_xdata().tolist() == [
+        *(step for step, _ in summary["discoveries"]),
+        summary["steps"],
+    ]
+    assert depth.lines[0].get_ydata()[-1] == summary["depth"] / summary["goal_distance"]
+    assert evaluation.lines[0].get_ydata().tolist() == [rate for _, rate, _ in summary["evaluations"]]
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.json").write_text(json.dumps(summary))
     options = ["--out", str(tmp_path / "out"), "--picture", str(tmp_path / "again.png")]
     monkeypatch.setattr(sys, "argv", ["maze_goal", "--draw", *options])
     assert main() == 0
-    assert (tmp_path / "maze.png").read_bytes() == (tmp_path / "again.png").read_bytes()
+    assert (tmp_path / "again.svg").exists()
 
 
 def test_a_run_is_solved_when_its_last_two_evaluations_were(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from softcount.experiments import meme_learning as experiment
-from softcount.experiments.meme_learning import CURVE_POINTS, NUM_ENVS, TASKS, build, plot, run
+from softcount.experiments.meme_learning import CURVE_POINTS, NUM_ENVS, TASKS, build, draw, plot, run
 
 
 def short(task):
@@ -49,5 +49,8 @@ def test_everything_is_written_down(tmp_path, monkeypatch):
     assert record["runs"]["catch"]["MEME"][0]["seed"] == 0
     assert len(record["runs"]["catch"]["no distillation"][0]["returns"]) == CURVE_POINTS
     assert (tmp_path / "meme_learning.png").stat().st_size > 10_000
-    plot(record["runs"], tmp_path / "other.png")
-    assert (tmp_path / "other.png").exists()
+    panel = draw(record["runs"]).axes[0]
+    assert panel.lines[1].get_ydata().tolist() == record["runs"]["catch"]["MEME"][0]["returns"]
+    before = (tmp_path / "meme_learning.svg").read_bytes()
+    plot(tmp_path, tmp_path)
+    assert (tmp_path / "meme_learning.svg").read_bytes() == before

@@ -1,5 +1,7 @@
 """The demo shows what it says: the short memory follows, the long one remembers."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,20 @@ def test_counts_of_the_short_memory_lie_where_the_data_are(results):
 def test_the_picture_is_saved_and_explained(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(demo, "NUM_STEPS", 20)
     monkeypatch.setattr(demo, "MOMENTS", (5, 20))
-    demo.main(["--out", str(tmp_path / "demo")])
-    assert (tmp_path / "demo" / "moving_distribution.png").stat().st_size > 10_000
+    demo.main(["--out", str(tmp_path), "--images", str(tmp_path / "images"), "--seeds", "0", "4"])
+    found = json.loads((tmp_path / "moving_distribution.json").read_text())
+    for name, trails in found["trails"].items():
+        for seed, trail in zip((0, 4), trails, strict=True):
+            np.testing.assert_allclose(trail, demo.run(seed)[0][name].trail, atol=1e-4)
+    assert (tmp_path / "images" / "moving_distribution.svg").exists()
     assert "centre of mass" in capsys.readouterr().out
+
+
+def test_maps_show_atoms_and_the_panel_below_every_seed(results):
+    records, data = results
+    trails = {name: [record.trail, record.trail[::-1]] for name, record in records.items()}
+    panels = demo.draw(records, data, trails).axes
+    first = next(iter(records.values()))
+    np.testing.assert_allclose(panels[0].collections[0].get_offsets(), first.atoms[0])
+    below = next(axes for axes in panels if axes.get_ylabel() == "distance of means")
+    np.testing.assert_array_equal(below.lines[1].get_ydata(), first.trail[::-1])

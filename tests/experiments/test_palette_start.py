@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
-from softcount.experiments.palette_start import noise, pairs, run, transitions
+from softcount.experiments.palette_start import (
+    RATES,
+    REGIONS,
+    SCALES,
+    SEEDS,
+    draw,
+    noise,
+    pairs,
+    run,
+    transitions,
+)
 from softcount.representations.compose import Function
 from softcount.representations.trainer import RepresentationTrainer
 
@@ -51,3 +61,18 @@ def test_from_a_small_table_known_places_are_told_apart_where_from_a_large_one_t
     assert small["accuracy"] > 0.98
     assert large["accuracy"] > 0.98
     assert small["known"] < 0.2 < 1 < large["known"]
+
+
+def test_the_picture_has_a_panel_per_region_and_a_line_per_run():
+    regions = {name: float(i) for i, name in enumerate(REGIONS, start=2)}
+    course = [{"update": 10, **regions}, {"update": 20, **{name: 2 * x for name, x in regions.items()}}]
+    rows = [
+        {"scale": SCALES[0], "rate": RATES[0], "seed": seed, "course": course}
+        for seed in (SEEDS[0], SEEDS[1])
+    ]
+    panels = draw(rows).axes
+    assert len(panels) == len(REGIONS) == 3
+    for i, axes in enumerate(panels, start=2):
+        curves = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 2]
+        assert [list(ys) for ys in curves if list(ys) != [1.0, 1.0]] == 2 * [[i, 2 * i]]
+    assert len(panels[2].get_legend().get_texts()) == 1

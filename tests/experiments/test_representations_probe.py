@@ -7,7 +7,7 @@ import pytest
 
 from softcount.envs.disco_maze import AGENT, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.maze_walks import Walks, screens, static, steer, walk
-from softcount.experiments.representations_probe import floors, linear_probe, nearest, spread
+from softcount.experiments.representations_probe import SETTINGS, draw, floors, linear_probe, nearest, spread
 
 
 def record(**options):
@@ -114,3 +114,24 @@ def test_floors_of_action_prediction_by_hand():
     assert found["pair_and_previous_place"] == pytest.approx(2 / 3 * np.log(2), abs=0.01)
     # after a push: once repeated, once a move; after a move: either push
     assert found["previous_action"] == pytest.approx(np.log(2), abs=0.01)
+
+
+def test_the_picture_has_bars_of_means_dots_of_seeds_and_losses():
+    kinds = SETTINGS["window"].kinds
+    runs = [
+        {
+            "kind": kind, "knn": 0.1 * i + 0.2 * seed, "knn_hidden_cells": 0.3, "linear": 0.4,
+            "loss_curve": [1.0, 0.5 + seed], "floors": {"pair": 0.2, "history": 0.1},
+        }
+        for seed in range(2)
+        for i, kind in enumerate(kinds)
+    ]  # fmt: skip
+    above, below = draw({"window": runs}).axes
+    heights = [bar.get_height() for bar in above.patches]
+    assert heights[::3] == pytest.approx([0.1 * i + 0.1 for i in range(len(kinds))])
+    dots = [line.get_ydata()[0] for line in above.lines]
+    assert dots == pytest.approx([0.1 * i + 0.2 * seed for i in range(len(kinds)) for seed in range(2)])
+    curves = [list(line.get_ydata()) for line in below.lines if list(line.get_xdata()) == [10, 30]]
+    assert curves.count([1.0, 1.5]) == sum(kind not in ("random", "autoencoder") for kind in kinds)
+    levels = {line.get_ydata()[0] for line in below.lines if line.get_linestyle() == "--"}
+    assert levels == {0.2, 0.1}  # AP is told by the pair, CASnotM by the past

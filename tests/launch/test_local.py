@@ -165,3 +165,14 @@ def test_metrics_of_the_pending_update_survive(tmp_path):
     state = loop.state_dict()["loop"]["pending"]
     assert "losses/loss" in state["names"]
     assert json.dumps(state["values"])
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_learners_time_is_known_also_where_it_has_no_thread(overlap):
+    loop = LocalLoop(build(TINY), overlap=overlap)
+    while loop.num_updates < 3:
+        loop.step()
+    loop.state_dict()  # waits for the one under way
+    assert loop.learner_seconds > 0
+    if not overlap:
+        assert loop.seconds["learner_wait"] >= loop.learner_seconds

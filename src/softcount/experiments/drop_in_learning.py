@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 from softcount.experiments.drop_in_counts import CountingVectorEnv, counting_vec_env
+from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.integrations import SMALL_WORLD, IntrinsicRewardConfig
 from softcount.store import write_atomically
 
@@ -217,16 +218,12 @@ def load_example() -> ModuleType:
     return module
 
 
-def plot(folder: Path, target: Path) -> None:
+def draw(folder: Path) -> Any:
     """Draws coverage and return of every finished run, one row of panels per world."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     records = [record for record in records if not record["world"].get("lethal")]
     worlds = sorted({record["world"]["env_id"] for record in records})
-    figure = Figure(figsize=(4 * len(AGENTS), 5 * len(worlds)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(4 * len(AGENTS), 5 * len(worlds))
     axes = figure.subplots(2 * len(worlds), len(AGENTS), squeeze=False)
     colours = dict(zip((*BONUSES, COUNT), ("0.5", "tab:orange", "tab:blue", "tab:green"), strict=True))
     for record in records:
@@ -239,7 +236,7 @@ def plot(folder: Path, target: Path) -> None:
             panel.plot(steps, [p[key] for p in record["curve"]], color=colours[record["bonus"]], label=label)
             panel.set(title=f"{record['agent']}, {record['world']['env_id']}", ylabel=key, xlabel="steps")
             panel.legend(fontsize=7)
-    figure.savefig(target, dpi=90)
+    return figure
 
 
 def table(folder: Path) -> str:
@@ -307,7 +304,7 @@ def main(arguments: list[str] | None = None) -> None:
                         print(path.stem, flush=True)
                         record = run(agent, bonus, world, seed)
                         write_atomically(path, json.dumps(record, indent=1).encode())
-    plot(args.out, args.image)
+    save_picture(draw(args.out), args.image.stem, args.image.parent)
     print(table(args.out))
 
 

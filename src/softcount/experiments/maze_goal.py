@@ -29,6 +29,7 @@ import numpy as np
 
 from softcount import store
 from softcount.experiments.figures.coverage import steps_below
+from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.launch import checkpoint
 from softcount.launch.run import CHECKPOINTS, CONFIG, read_config, read_reports
 
@@ -156,11 +157,10 @@ def _total(elapsed: Sequence[float]) -> float:
     return sum(ends) + elapsed[-1]
 
 
-def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
+def draw(results: Sequence[dict[str, Any]]) -> Any:
     """Draws coverage, depth and evaluations over steps: a line per run, a star where the goal was found."""
-    import matplotlib.pyplot as plt
-
-    figure, (coverage, depth, evaluation) = plt.subplots(1, 3, figsize=(14, 4), layout="constrained")
+    figure = new_figure(14, 4)
+    coverage, depth, evaluation = figure.subplots(1, 3)
     agents = list(dict.fromkeys(r["agent"] for r in results))
     for result in results:
         colour = f"C{agents.index(result['agent'])}"
@@ -186,8 +186,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     for axes in (coverage, depth, evaluation):
         axes.set_ylim(-0.03, 1.05)
         steps_below(axes)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    return figure
 
 
 def main() -> int:
@@ -213,7 +212,8 @@ def main() -> int:
         with ThreadPoolExecutor(arguments.workers) as pool:
             for line in pool.map(lambda setting: _run(setting, arguments, extra), todo):
                 print(line, flush=True)
-    draw([json.loads(path.read_text()) for path in sorted(arguments.out.glob("*.json"))], arguments.picture)
+    results = [json.loads(path.read_text()) for path in sorted(arguments.out.glob("*.json"))]
+    save_picture(draw(results), arguments.picture.stem, arguments.picture.parent)
     return 0
 
 

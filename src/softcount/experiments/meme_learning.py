@@ -32,6 +32,7 @@ from softcount.agents.meme.loss import LossConfig
 from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import epsilon_ladder
 from softcount.envs.toys import Catch, Chain, CueMemory, ToyVector, TwoWorlds, World
+from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.launch.local import LocalLoop, Roles
 from softcount.replay.sequences import ReplayConfig, SequenceReplay
 from softcount.roles.actor import Actor, FixedMixture
@@ -228,17 +229,19 @@ def main(out: Path, images: Path, seeds: tuple[int, ...]) -> None:
     machine = {"processor": platform.machine(), "cores": os.cpu_count(), "torch": torch.__version__}
     record = {"command": "python -m softcount.experiments.meme_learning", "machine": machine, "runs": results}
     (out / "learning.json").write_text(json.dumps(record, indent=1))
-    plot(results, images / "meme_learning.png")
+    plot(out, images)
 
 
-def plot(results: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
+def plot(out: Path, images: Path) -> None:
+    """Draws what was run."""
+    results = json.loads((out / "learning.json").read_text())["runs"]
+    save_picture(draw(results), "meme_learning", images)
+
+
+def draw(results: dict[str, dict[str, list[dict[str, Any]]]]) -> Any:
     """Draws one panel per world: every seed thin, their mean thick."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(1, len(results), figsize=(3.4 * len(results), 3.0), layout="constrained")
+    figure = new_figure(3.4 * len(results), 3.0)
+    panels = figure.subplots(1, len(results))
     for panel, (world, variants) in zip(panels, results.items(), strict=True):
         for colour, (variant, runs) in zip(("C0", "C3", "C1"), variants.items(), strict=False):
             curves = np.array([one["returns"] for one in runs])
@@ -250,9 +253,7 @@ def plot(results: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> Non
         panel.legend(fontsize=7, frameon=False)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("mean return per episode")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    return figure
 
 
 if __name__ == "__main__":
@@ -262,5 +263,9 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path("results/meme"))
     parser.add_argument("--images", type=Path, default=Path("docs/images"))
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--plot", action="store_true", help="run nothing, only draw what is there")
     arguments = parser.parse_args()
-    main(arguments.out, arguments.images, tuple(arguments.seeds))
+    if arguments.plot:
+        plot(arguments.out, arguments.images)
+    else:
+        main(arguments.out, arguments.images, tuple(arguments.seeds))

@@ -6,20 +6,26 @@ appendix's toy on density estimation). The one that forgets keeps its counts whe
 are now; the one that does not remembers the whole ring. Atoms stay behind in both: it is the
 counts that forget, and atoms without counts are the first to make room.
 
-    python -m softcount.experiments.moving_distribution --out demo
+    python -m softcount.experiments.moving_distribution
+
+Maps are of the first seed, distances of all; they are left in results/memory/moving_distribution.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from softcount import store
+from softcount.experiments.figures.jobs import machine, new_figure, per_seed, save_picture
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.types import Array
 
@@ -79,14 +85,11 @@ def distance_of_means(memory: RecodeMemory, points: Array) -> float:
     return float(np.linalg.norm(centre - points.mean(axis=0)))
 
 
-def draw(records: dict[str, Record], data: list[Array]) -> Any:
-    """Returns the figure: a row of moments for each memory, and the distances over time."""
-    try:
-        from matplotlib.colors import LogNorm
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("the demo draws with matplotlib: pip install softcount[plots]") from error
-    figure = Figure(figsize=(14, 8.4), layout="constrained")
+def draw(records: dict[str, Record], data: list[Array], trails: Mapping[str, Sequence[Any]]) -> Any:
+    """Returns the figure: a row of moments for each memory, and the distances over time of every seed."""
+    figure = new_figure(14, 8.4)
+    from matplotlib.colors import LogNorm
+
     grid = figure.add_gridspec(3, len(MOMENTS), height_ratios=[3, 3, 1.7])
     rows = []
     for i, (name, record) in enumerate(records.items()):
@@ -106,28 +109,35 @@ def draw(records: dict[str, Record], data: list[Array]) -> Any:
                 panel.set_ylabel(name)
     figure.colorbar(dots, ax=rows, label="count (at least 0.001)", shrink=0.7)
     below = figure.add_subplot(grid[2, :])
-    for (name, record), colour in zip(records.items(), ("#33638d", "#e09f3e"), strict=True):
-        below.plot(np.arange(1, NUM_STEPS + 1), record.trail, color=colour, label=name)
+    for (name, lines), colour in zip(trails.items(), ("#33638d", "#e09f3e"), strict=True):
+        for i, trail in enumerate(lines):
+            below.plot(np.arange(1, NUM_STEPS + 1), trail, color=colour, label=name if i == 0 else None)
     below.set(xlabel="time step", ylabel="distance of means", xlim=(0, NUM_STEPS), ylim=(0, None))
     below.legend(frameon=False)
     return figure
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs both memories, saves the picture and says what is to be seen."""
-    parser = argparse.ArgumentParser(description="The memory following a moving 2-D distribution.")
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder of the picture")
-    parser.add_argument("--seed", type=int, default=0)
+    """Runs both memories, saves distances and picture and says what is to be seen."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=Path("results/memory"), help="folder of the numbers")
+    parser.add_argument("--images", type=Path, default=Path("docs/images"), help="folder of the picture")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     options = parser.parse_args(arguments)
     start = time.perf_counter()
     print(f"Two memories watch three blobs circle: {NUM_STEPS} time steps of 64 embeddings.")
-    records, data = run(options.seed)
+    runs = [run(seed) for seed in options.seeds]
+    trails = {name: [np.round(records[name].trail, 4).tolist() for records, _ in runs] for name in DISCOUNTS}
+    seconds = round(time.perf_counter() - start, 1)
+    content = {"seeds": options.seeds, "seconds": seconds, "machine": machine(), "trails": trails}
     options.out.mkdir(parents=True, exist_ok=True)
-    picture = options.out / "moving_distribution.png"
-    draw(records, data).savefig(picture, dpi=100)
+    store.write_atomically(options.out / "moving_distribution.json", (json.dumps(content) + "\n").encode())
+    picture, _ = save_picture(draw(*runs[0], trails), "moving_distribution", options.images)
     print("Distance between the memory's centre of mass and that of the data, mean of the last 100 steps:")
-    for name, record in records.items():
-        print(f"  {name:24} {np.mean(record.trail[-100:]):.2f}")
+    for name, lines in trails.items():
+        print(f"  {name:24} {per_seed(np.mean(trail[-100:]) for trail in lines)}")
     print(
         "The short memory keeps its counts under the blobs (red crosses), the long one along all their way.\n"
         f"Saved {picture} in {time.perf_counter() - start:.1f} s."

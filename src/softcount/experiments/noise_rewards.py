@@ -28,6 +28,7 @@ import torch
 from softcount.bonuses import NormaliserConfig, Recode, RecodeBonusConfig, Surprise, SurpriseConfig
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.envs.noise import NoisyVector
+from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.maze_walks import Walks, walk
 from softcount.memory import RecodeConfig
 from softcount.representations import RepresentationTrainer, TrainerConfig, make_representation
@@ -162,14 +163,14 @@ def _traces(walks: Walks, t: int, withheld: Array, rng: np.random.Generator) -> 
 
 
 def plot() -> None:
+    """Draws what was run."""
+    save_picture(draw(json.loads(RESULT.read_text())), IMAGE.stem, IMAGE.parent)
+
+
+def draw(runs: list[dict[str, Any]]) -> Any:
     """Draws rewards by visits: against those of the least visited places, and of places never visited."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    runs = json.loads(RESULT.read_text())
-    figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.6))
+    figure = new_figure(9.6, 3.6)
+    axes = figure.subplots(1, 2)
     for name, label, colour in (("recode_ap", "RECODE-AP", "tab:blue"), ("rnd", "RND", "tab:red")):
         for i, run in enumerate(runs):
             for axis, suffix in zip(axes, ("", "_over_new"), strict=True):
@@ -184,9 +185,7 @@ def plot() -> None:
         axis.set_ylabel(f"reward / reward of {what}", fontsize=8)
         axis.legend()
     figure.suptitle("With white noise attached to the observation, three seeds", fontsize=10)
-    figure.tight_layout()
-    IMAGE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(IMAGE, dpi=110)
+    return figure
 
 
 def run() -> None:

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
-from softcount.experiments.figures.jobs import machine
+from softcount.experiments.figures.jobs import machine, new_figure, save_picture
 from softcount.launch.truth import place_noise
 from softcount.presets import LAPTOP
 from softcount.representations.make import make_representation
@@ -97,11 +97,10 @@ def run(scale: float, rate: float, seed: int, updates: int = UPDATES) -> dict[st
     return {"scale": scale, "rate": rate, "seed": seed, "cpu_seconds": seconds, "course": course}
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
+def draw(rows: list[dict[str, Any]]) -> Any:
     """Draws the noise of each region over updates, a line a seed."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharey=True, layout="constrained")
+    figure = new_figure(11, 3.4)
+    axes = figure.subplots(1, 3, sharey=True)
     styles = {key: f"C{i}" for i, key in enumerate(product(SCALES, RATES))}
     for row, (region, axis) in product(rows, zip(REGIONS, axes, strict=True)):
         label = f"table {row['scale']}, rate {row['rate']}" if row["seed"] == SEEDS[0] else None
@@ -111,10 +110,18 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         axis.axhline(1.0, color="0.6", linewidth=0.8)
     axes[0].set_ylabel("spread of one place / distance to the next")
     axes[2].legend(fontsize=8)
-    figure.savefig(path, dpi=110)
+    return figure
+
+
+def plot() -> None:
+    """Draws what was run."""
+    save_picture(draw(json.loads(OUT.read_text())["runs"]), PICTURE.stem, PICTURE.parent)
 
 
 def main() -> int:
+    if sys.argv[1:] == ["plot"]:
+        plot()
+        return 0
     torch.set_num_threads(1)
     rows = []
     for scale, rate, seed in product(SCALES, RATES, SEEDS):
@@ -122,7 +129,7 @@ def main() -> int:
         print(f"table {scale}, rate {rate}, seed {seed}: {rows[-1]['course'][-1]}", flush=True)
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(json.dumps({"machine": machine(), "updates": UPDATES, "runs": rows}) + "\n")
-    draw(rows, PICTURE)
+    plot()
     return 0
 
 

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from softcount.envs.disco_maze import NUM_WALL_COLOURS, PALETTE, DiscoMaze, DiscoMazeConfig
+from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.maze_walks import Walks, screens, static, steer, walk
 from softcount.representations import (
     CasmConfig,
@@ -47,8 +48,8 @@ PREDICTORS = ("random", "ap", "casnotm", "casm")
 LABELS = {"random": "random", "autoencoder": "autoencoder", "ap": "AP", "casnotm": "CASnotM", "casm": "CASM"}
 COLOURS = dict(zip(LABELS, ("0.6", "tab:brown", "tab:blue", "tab:orange", "tab:green"), strict=True))
 FIGURES = {
-    "representations.png": ("whole", "window", "screens"),
-    "representations_history.png": ("persistent", "steering"),
+    "representations": ("whole", "window", "screens"),
+    "representations_history": ("persistent", "steering"),
 }
 
 
@@ -279,21 +280,20 @@ def spread(x: Array, place: Array) -> float:
 
 
 def plot() -> None:
-    """Draws probes and loss curves of all settings that were run."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    IMAGES.mkdir(parents=True, exist_ok=True)
+    """Draws what was run."""
     for image, names in FIGURES.items():
-        data = {n: json.loads((RESULTS / f"{n}.json").read_text()) for n in names}
-        figure, axes = plt.subplots(2, len(data), figsize=(4.6 * len(data), 6.4), squeeze=False)
-        for column, (name, runs) in enumerate(data.items()):
-            _plot_probes(axes[0, column], name, runs)
-            _plot_losses(axes[1, column], name, runs)
-        figure.tight_layout()
-        figure.savefig(IMAGES / image, dpi=110)
+        data = {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in names}
+        save_picture(draw(data), image, IMAGES)
+
+
+def draw(data: dict[str, list[dict[str, Any]]]) -> Any:
+    """Draws probes and loss curves of several settings, a column each."""
+    figure = new_figure(4.6 * len(data), 6.4)
+    axes = figure.subplots(2, len(data), squeeze=False)
+    for column, (name, runs) in enumerate(data.items()):
+        _plot_probes(axes[0, column], name, runs)
+        _plot_losses(axes[1, column], name, runs)
+    return figure
 
 
 def _plot_probes(axis: Any, name: str, runs: list[dict[str, Any]]) -> None:

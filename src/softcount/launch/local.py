@@ -57,6 +57,7 @@ class LocalLoop:
         self.seconds = dict.fromkeys(
             ("inference", "memory", "actor", "replay", "relabel", "learner_wait"), 0.0
         )
+        self.learner_seconds = 0.0  # on its own thread if there is one
         self.pending: Future[Update] | None = None
         self._submit = ThreadPoolExecutor(1, "learner").submit if overlap else _submit_at_once
         roles.inference.load(roles.learner.parameters())
@@ -94,7 +95,8 @@ class LocalLoop:
             return
         with self._timed("learner_wait"):
             update = self.pending.result()
-        self.roles.inference.load(self.roles.learner.parameters())
+        with self._timed("inference"):
+            self.roles.inference.load(self.roles.learner.parameters())
         self.roles.replay.reprioritise(update.ids, update.priorities)
         self.means.add(update.metrics)
         self.num_updates += 1
@@ -108,7 +110,14 @@ class LocalLoop:
             sample = self.roles.replay.sample()
         with self._timed("relabel"):
             targets = self._relabelled(sample) if self.relabel else None
-        self.pending = self._submit(self.roles.learner, sample, self.roles.replay.num_traces, targets)
+        with self._timed("learner_wait"):  # all of it where nothing overlaps
+            self.pending = self._submit(self._learn, sample, self.roles.replay.num_traces, targets)
+
+    def _learn(self, sample: Sample, num_traces: int, targets: Array | None) -> Update:
+        started = time.perf_counter()
+        update = self.roles.learner(sample, num_traces, targets)
+        self.learner_seconds += time.perf_counter() - started
+        return update
 
     def _relabelled(self, sample: Sample) -> Array:
         """Scores the batch's observations with today's representation and memory, for targets only.

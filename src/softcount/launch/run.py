@@ -165,7 +165,8 @@ class Run:
         metrics |= {f"replay/{name}": x for name, x in roles.replay.metrics().items()}
         metrics["bandit/best_arm"] = best_arm(roles.actor.statistics())
         total = sum(loop.seconds.values())
-        metrics |= {f"time/{role}": seconds / max(total, 1e-9) for role, seconds in loop.seconds.items()}
+        seconds = {**loop.seconds, "learner": loop.learner_seconds}
+        metrics |= {f"time/{role}": x / max(total, 1e-9) for role, x in seconds.items()}
         return metrics
 
 

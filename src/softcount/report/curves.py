@@ -115,9 +115,12 @@ def final_numbers(rows: list[dict[str, Any]]) -> dict[str, float | None]:
 
 
 def shares_of_time(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Returns which part of the acting thread's time each role took, by the last report."""
+    """Returns which part of the acting thread's time each role took, by the last report.
+
+    `learner` is beside these: how much of the same time the learner was at work, on its own thread.
+    """
     last = rows[-1] if rows else {}
-    shares = {role: last.get(f"{TIMING_PREFIX}{role}") for role in ROLES}
+    shares = {role: last.get(f"{TIMING_PREFIX}{role}") for role in (*ROLES, "learner")}
     return {role: float(share) for role, share in shares.items() if share is not None}
 
 

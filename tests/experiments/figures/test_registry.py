@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -102,14 +103,29 @@ def test_every_modules_own_figure_is_registered_and_its_commands_exist():
 
 
 def test_a_figure_made_elsewhere_runs_its_commands(monkeypatch, tmp_path):
-    called = []
-    monkeypatch.setattr(registry.subprocess, "run", lambda words, check: called.append(words[2:]))
+    called, code = [], 0
+
+    def run(words):
+        called.append(words[2:])
+        return SimpleNamespace(returncode=code)
+
+    monkeypatch.setattr(registry.subprocess, "run", run)
     registry.make("noise_rewards")
     assert called == [["softcount.experiments.noise_rewards", x] for x in ("run", "plot")]
     registry.make("noise_rewards", plot_only=True)
     assert called[2:] == [["softcount.experiments.noise_rewards", "plot"]]
     with pytest.raises(ValueError, match="draws only while it runs"):
-        registry.make("palette_start", plot_only=True)
+        registry.make("moving_distribution", plot_only=True)
+    with pytest.raises(
+        ValueError, match=r"noise_rewards takes no --seeds; its commands are `python -m .* run`"
+    ):
+        registry.make("noise_rewards", seeds=[0])
+    code = 3
+    with pytest.raises(RuntimeError, match=r"noise_rewards run` ended with code 3"):
+        registry.make("noise_rewards")
+    assert called[3:] == [["softcount.experiments.noise_rewards", "run"]]  # and no further
+    with pytest.raises(ValueError, match=r"bonuses has no seed 7; its seeds are \[0, 1, 2\]"):
+        registry.make("bonuses", seeds=[7])
     there = replace(registry.FIGURES["noise_rewards"], results=(tmp_path, tmp_path / "missing"))
     assert registry.state_of(there) == "1 of 2 results"
 

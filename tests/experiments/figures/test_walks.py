@@ -146,7 +146,7 @@ def test_every_walk_figure_measures_and_draws_what_it_measured(short, monkeypatc
         "memory_config",
         lambda **f: replace(CONFIG, **{"dim": 16, "size": 40, "warmup_atoms": 9, **f}),
     )
-    for module in (true_counts, knobs_walks, frozen, representation_walks):
+    for module in (true_counts, knobs_walks, frozen, representation_walks, rnd_walks):
         monkeypatch.setattr(module, "memory_config", walk_streams.memory_config)
     monkeypatch.setattr(
         knobs_walks, "SWEEPS", {"neighbours": (1, 3), "removal": ("inverse_square", "smallest")}
@@ -156,6 +156,7 @@ def test_every_walk_figure_measures_and_draws_what_it_measured(short, monkeypatc
         frozen: "moving",
         knobs_walks: "settling",
         representation_walks: "casm",
+        rnd_walks: "RECODE, AP moving",
     }
     for module, name in names.items():
         job = next(job for job in module.jobs() if job.seed == 0 and name in job.settings.values())
@@ -169,7 +170,22 @@ def test_every_walk_figure_measures_and_draws_what_it_measured(short, monkeypatc
         else:
             assert any(np.array_equal(ys, courses[0]["course"]) for ys in drawn)
         assert len(courses[0]["course"]) == 3  # after 12, 18 and 24 steps
-        assert module.describe(rows)
+        (said, *_) = module.describe(rows)
+        assert f"{courses[0]['agreement']:.2f}" in said or f"{courses[0]['course'][-1]:.2f}" in said
+
+
+def test_the_pay_of_rare_places_is_drawn_where_there_is_any():
+    rows = [
+        {"name": "RND on pixels", "seed": seed, "course": [0.1, 0.2], "agreement": 0.15, "contrast": contrast}
+        for seed, contrast in ((0, 4.0), (1, None))
+    ]
+    left, right = rnd_walks.plot(rows).axes
+    np.testing.assert_array_equal(left.lines[-1].get_ydata(), [0.1, 0.2])
+    (dots,) = right.lines
+    assert (dots.get_xdata(), dots.get_ydata()) == ([4], [4.0])
+    assert rnd_walks.describe(rows) == [
+        "RND on pixels: mean rank correlation 0.15 / 0.15; pay of rare over common places 4.00 / -"
+    ]
 
 
 @pytest.mark.parametrize("mode", ["settling", "cold"])

@@ -111,14 +111,14 @@ function timeSection() {
           el(
             "tbody",
             {},
-            roles.map(([role, title], i) =>
+            [...roles, ["learner", "Learner at work, meanwhile"]].map(([role, title], i) =>
               el(
                 "tr",
                 {},
                 el(
                   "td",
                   { class: "name" },
-                  el("i", { class: "swatch", style: `color:${ink(role, i)}` }),
+                  role in DATA.roles ? el("i", { class: "swatch", style: `color:${ink(role, i)}` }) : null,
                   title,
                 ),
                 RUNS.map((run) =>
