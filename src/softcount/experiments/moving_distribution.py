@@ -96,11 +96,11 @@ def draw(records: dict[str, Record], data: list[Array], trails: Mapping[str, Seq
         for j, moment in enumerate(MOMENTS):
             panel = figure.add_subplot(grid[i, j])
             rows.append(panel)
-            panel.plot(*data[j].T, "x", color="#d1495b", markersize=4, alpha=0.7, zorder=3)
+            panel.plot(*data[j].T, "x", color="#d1495b", markersize=4, alpha=0.7, zorder=3, rasterized=True)
             atoms, counts = record.atoms[j], record.counts[j]
             dots = panel.scatter(
                 atoms[:, 0], atoms[:, 1], s=6 + 5 * np.sqrt(counts), c=np.maximum(counts, 1e-3),
-                cmap="viridis_r", norm=LogNorm(1e-3, 300), linewidths=0,
+                cmap="viridis_r", norm=LogNorm(1e-3, 300), linewidths=0, rasterized=True,
             )  # fmt: skip
             panel.set(xlim=(-4.5, 4.5), ylim=(-4.5, 4.5), aspect="equal", xticks=[], yticks=[])
             if i == 0:

@@ -50,7 +50,7 @@ def plot(rows: Sequence[Row]) -> Any:
         for colour, (kind, label) in zip(COLOURS, KINDS.items()):
             group = [row["course"] for row in rows if (row["kind"], row["view"]) == (kind, view)]
             draw_courses(axes, group, colour, label)
-        axes.set(xlabel="steps", title=titles[view], ylim=(-0.5, 1))
+        axes.set(xlabel="steps", title=titles[view], ylim=(-1, 1))
     figure.axes[0].set_ylabel("rank correlation with true-count bonus")
     figure.axes[0].legend(frameon=False, fontsize=8)
     return figure
