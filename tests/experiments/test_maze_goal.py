@@ -11,7 +11,6 @@ from launch.test_local import TINY
 from softcount.envs.make import make
 from softcount.experiments.demo import AGENTS
 from softcount.experiments.maze_goal import (
-    _total,
     draw,
     is_solved,
     is_stalled,
@@ -19,9 +18,9 @@ from softcount.experiments.maze_goal import (
     settings,
     steps_done,
     summarise,
+    total_seconds,
     train,
 )
-from softcount.experiments.montezuma import rooms
 from softcount.launch.run import Run
 from softcount.taxonomy import parse
 
@@ -35,7 +34,7 @@ def test_every_layout_and_seed_meets_every_agent():
 
 
 def test_clocks_that_start_anew_are_added_up():
-    assert _total([1.0, 4.0, 2.0, 3.0, 0.5]) == pytest.approx(4.0 + 3.0 + 0.5)
+    assert total_seconds([1.0, 4.0, 2.0, 3.0, 0.5]) == pytest.approx(4.0 + 3.0 + 0.5)
 
 
 def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
@@ -154,10 +153,6 @@ def test_a_run_goes_on_in_stretches_until_its_steps_are_over(tmp_path):
     assert log.count("run folder") == 2
     assert train(setting, tmp_path, extra, stretch=500, solved=0.9) == folder  # nothing left to do
     assert (tmp_path / f"{setting.name}.log").read_text() == log
-
-
-def test_rooms_are_read_from_places():
-    assert rooms([0, 279, 280, 281, 5 * 280 + 3]) == {0, 1, 5}
 
 
 def test_the_demo_compares_an_agent_with_itself_without_its_bonus():

@@ -132,7 +132,7 @@ def summarise(folder: Path) -> dict[str, Any]:
         "env_options": config.env_options,
         "seed": config.seed,
         "steps": loop["num_steps"],
-        "seconds": _total([row["time/elapsed"] for row in rows]),
+        "seconds": total_seconds([row["time/elapsed"] for row in rows]),
         "num_places": maze.num_places,
         "places": len(cells),
         "discoveries": discoveries,  # of each place: step and distance from the start
@@ -151,7 +151,7 @@ def summarise(folder: Path) -> dict[str, Any]:
     }
 
 
-def _total(elapsed: Sequence[float]) -> float:
+def total_seconds(elapsed: Sequence[float]) -> float:
     """Adds up clocks that start anew whenever a run is resumed."""
     ends = [before for before, after in pairwise(elapsed) if after < before]
     return sum(ends) + elapsed[-1]

@@ -21,6 +21,7 @@ _HELD_OUT = (
     f"{_MAZE} --size 21 --stretch 250000 --out results/meme/maze_21_held_out "
     "--picture docs/images/maze_21_held_out.png"
 )
+_MONTEZUMA = ("MEME-RECODE-AP", "MEME-RND")
 _STALLING = ("MEME", "MEME-RND", "MEME-NGU-AP", "MEME-EMM-AP", "MEME-RNDonAP")
 
 
@@ -136,6 +137,17 @@ COMMANDS = (
         plot_command=tuple(f"{_HELD_OUT} --draw".split()),
         results=tuple(_maze_results("maze_21_held_out", 21, "MEME-RECODE-AP", (10, 11, 12), 0)),
         images=(_IMAGES / "maze_21_held_out.png",),
+    ),
+    Command(
+        name="montezuma",
+        paper="Fig. 4 (one game, a small part of its frames)",
+        claim="RECODE visits more rooms of Montezuma's Revenge than RND.",
+        laptop_cost="2 runs of 4 million frames, about 40 minutes each on two cores",
+        paper_cost="see `bonuses`",
+        commands=tuple((f"{_MODULE}.montezuma", "--agent", agent) for agent in _MONTEZUMA),
+        plot_command=(f"{_MODULE}.montezuma", "--draw"),
+        results=tuple(_RESULTS / f"meme/montezuma/{agent}__seed0.json" for agent in _MONTEZUMA),
+        images=(_IMAGES / "montezuma.png",),
     ),
     Command(
         name="scores_atari",
