@@ -13,9 +13,10 @@ from typing import Any
 
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
+from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure
 from softcount.experiments.figures.walk_streams import (
     Mode,
+    describe_courses,
     draw_courses,
     make_stream,
     memory_config,
@@ -63,8 +64,7 @@ def describe(rows: Sequence[Row]) -> list[str]:
             found = [
                 r for row in rows if row["mode"] == mode for r in row["results"] if r["discount"] == discount
             ]
-            mean, end = (r["agreement"] for r in found), (r["course"][-1] for r in found)
-            lines.append(f"{mode}, γ = {discount}: mean {per_seed(mean)}; at the end {per_seed(end)}")
+            lines += describe_courses(f"{mode}, γ = {discount}", found)
     return lines
 
 

@@ -18,10 +18,11 @@ from softcount.bonuses.recode import Recode, RecodeBonusConfig
 from softcount.experiments.figures import walk_streams
 from softcount.experiments.figures.coverage import COLOURS
 from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure, per_seed
+from softcount.experiments.figures.jobs import RESULTS, Job, Row, new_figure
 from softcount.experiments.figures.walk_streams import (
     Judgement,
     Mode,
+    describe_courses,
     draw_courses,
     draw_places,
     embedded_walks,
@@ -106,9 +107,7 @@ def describe(rows: Sequence[Row]) -> list[str]:
     for mode in MODES:
         for k in NEIGHBOURS:
             for follow, label in LABELS.items():
-                found = _found(rows, mode, k, follow)
-                mean, end = (r["agreement"] for r in found), (r["course"][-1] for r in found)
-                lines.append(f"{mode}, k = {k}, {label}: mean {per_seed(mean)}; at the end {per_seed(end)}")
+                lines += describe_courses(f"{mode}, k = {k}, {label}", _found(rows, mode, k, follow))
     return lines
 
 

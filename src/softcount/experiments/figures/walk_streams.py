@@ -25,7 +25,7 @@ import torch
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.agent_runs import DRAWINGS, FIRST_LAYOUT
 from softcount.experiments.figures.coverage import rank_correlation
-from softcount.experiments.figures.jobs import SEEDS, Job
+from softcount.experiments.figures.jobs import SEEDS, Job, per_seed
 from softcount.experiments.maze_walks import Walks, walk
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.presets import LAPTOP
@@ -222,6 +222,13 @@ def summarise(course: list[Judgement]) -> dict[str, Any]:
         "agreement": float(np.mean([step.agreement for step in course])),
         "contrast": float(np.median(contrasts)) if contrasts else None,
     }
+
+
+def describe_courses(label: str, found: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Says how the agreement was over the walk and at its end, a number a seed; nothing if there is none."""
+    rows = list(found)
+    means, ends = per_seed(row["agreement"] for row in rows), per_seed(row["course"][-1] for row in rows)
+    return [f"{label}: mean {means}; at the end {ends}"] if rows else []
 
 
 def walk_jobs(
