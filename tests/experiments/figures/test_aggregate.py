@@ -53,6 +53,9 @@ def test_holes_and_unknown_tasks_are_refused():
         aggregate.aggregate(COURSES[:3], RANGES)
     with pytest.raises(ValueError, match="no human score is known for maze"):
         aggregate.aggregate([course("A", "maze", 0, 1.0)], RANGES)
+    late = Course("A", "low", 1, np.array([900.0]), np.array([1.0]))
+    with pytest.raises(ValueError, match="ends at step 200, before another's first evaluation at 900"):
+        aggregate.aggregate([*COURSES, late], RANGES)
 
 
 def test_runs_are_read_and_their_scores_left(tmp_path, monkeypatch, capsys):

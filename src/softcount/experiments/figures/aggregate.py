@@ -91,6 +91,10 @@ def aggregate(courses: Sequence[Course], ranges: Mapping[str, scores.Range]) -> 
         raise ValueError(f"no human score is known for {', '.join(sorted(unknown))}")
     first = max(course.steps[0] for course in courses)
     last = min(course.steps[-1] for course in courses)
+    if last < first:
+        raise ValueError(
+            f"the shortest run ends at step {last:,.0f}, before another's first evaluation at {first:,.0f}"
+        )
     steps = np.unique(np.linspace(first, last, NUM_POINTS).round())
     found: dict[str, Any] = {"steps": steps.tolist(), "agents": {}}
     for agent in dict.fromkeys(course.agent for course in courses):
