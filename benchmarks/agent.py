@@ -4,17 +4,18 @@
 
 On the 11x11 and 21x21 Disco Maze (laptop presets) and on Montezuma's Revenge (the paper's protocol, a
 small DQN torso, a memory for 50,000 atoms: as RECODE fills it there, and full of noise, which is the worst
-case for its index). Stable-Baselines3's PPO without any bonus, with layers of the same sizes on the
-same environment, stands beside it as a familiar yardstick.
+case for its index). `operations` are the PyTorch operations that take most of a 21x21 run on one
+thread, as shares of the wall clock under PyTorch's profiler, which takes time itself.
+Stable-Baselines3's PPO without any bonus, with layers of the same sizes on the same environment, stands
+beside it as a familiar yardstick.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 import torch
 
 from softcount.config import RunConfig
+from softcount.experiments.machine import machine
 from softcount.experiments.montezuma import SMALL_ATARI
 from softcount.launch.local import LocalLoop
 from softcount.launch.run import make_loop
@@ -53,6 +55,22 @@ def measure(config: RunConfig, warm_up: int, steps: int, *, fill: bool = False) 
         "share_of_acting_thread": shares,
         "atoms": loop.roles.memory.metrics()["atoms"],
     }
+
+
+def measure_operations(config: RunConfig, warm_up: int, steps: int, num: int = 8) -> dict[str, float]:
+    """Returns the shares of the wall clock of the costliest PyTorch operations, and of all together."""
+    loop = make_loop(replace(config, overlap=False))
+    while loop.num_steps < warm_up:
+        loop.step()
+    end = loop.num_steps + steps
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        started = time.perf_counter()
+        while loop.num_steps < end:
+            loop.step()
+        elapsed = time.perf_counter() - started
+    costs = {event.key: event.self_cpu_time_total / 1e6 / elapsed for event in profiler.key_averages()}
+    top = sorted(costs, key=costs.__getitem__, reverse=True)[:num]
+    return {name: round(costs[name], 4) for name in top} | {"all": round(sum(costs.values()), 4)}
 
 
 def fill_memory(loop: LocalLoop) -> None:
@@ -106,9 +124,10 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[str, Any] = {
-        "machine": {"cpus": os.cpu_count(), "processor": platform.machine(), "torch": torch.__version__},
+        "machine": machine(),
         "maze": measure(MAZE, 20_000, arguments.maze_steps),
         "maze_21": measure(MAZE_21, 20_000, arguments.maze_steps),
+        "operations": measure_operations(MAZE_21, 20_000, arguments.maze_steps // 4),
         "atari": measure(ATARI, 2_000, arguments.atari_steps),
         "atari_noise": measure(ATARI, 2_000, arguments.atari_steps, fill=True),
         "maze_ppo": measure_ppo("maze", arguments.maze_steps),

@@ -13,14 +13,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
-import platform
 import sys
 import time
 from pathlib import Path
 
 import torch
 
+from softcount.experiments.machine import machine
 from softcount.integrations.reward import IntrinsicReward
 from softcount.roles.memory_server import MemoryServer
 from softcount.store import write_atomically
@@ -58,7 +57,7 @@ def measure(steps: int, bonus: str, maze_size: int) -> dict:
         "share_of_total": {
             part: seconds / total for part, seconds in {**spent, "checks and history": rest}.items()
         },
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread",
+        "machine": f"{machine()}, one thread",
         "torch": torch.__version__,
     }
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from softcount.envs.make import make, make_env
+from softcount.experiments.machine import processor
 
 CASES: list[tuple[str, dict[str, Any], int, int]] = [
     # name, options, copies of the vectorised one, steps of all copies
@@ -98,21 +99,13 @@ def main() -> None:
             flush=True,
         )
     machine = {
-        "cpu": _cpu_name(),
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "load": os.getloadavg(),
         "python": platform.python_version(),
     }
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps({"machine": machine, "seed": 0, "runs": rows}, indent=1) + "\n")
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
 
 
 if __name__ == "__main__":

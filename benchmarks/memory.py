@@ -28,6 +28,7 @@ import faiss
 import numpy as np
 
 from softcount.envs.streams import filled_state, make_stream
+from softcount.experiments.machine import processor
 from softcount.memory import RecodeConfig
 from softcount.memory.engine import NativeEngine
 from softcount.memory.recode import NumpyEngine
@@ -240,12 +241,9 @@ def growth(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def machine() -> dict[str, Any]:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     packages = ("softcount", "numpy", "faiss-cpu", "torch", "hnswlib")
     return {
-        "processor": names[0] if names else platform.processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import statistics
 import sys
 import time
@@ -29,6 +28,7 @@ import numpy as np
 import torch
 
 from softcount.envs.make import EIGHT_GAMES, make
+from softcount.experiments.machine import machine
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.representations import EmbeddingConfig, RepresentationTrainer, make_representation
 from softcount.representations.make import GRID, KINDS, RepresentationConfig
@@ -160,8 +160,7 @@ def describe(memory: RecodeMemory, embeddings: Array) -> dict[str, Any]:
 
 def conditions() -> dict[str, Any]:
     """What a part was measured on."""
-    machine = f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}"
-    return {"machine": machine, "load_average": [round(x, 1) for x in os.getloadavg()]}
+    return {"machine": f"{machine()}, one thread", "load_average": [round(x, 1) for x in os.getloadavg()]}
 
 
 PARTS: dict[str, Callable[[], Any]] = {

@@ -16,8 +16,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import os
-import platform
 import sys
 import time
 from dataclasses import asdict, dataclass, replace
@@ -30,6 +28,7 @@ import torch
 
 from softcount.experiments.drop_in_counts import CountingVectorEnv, counting_vec_env
 from softcount.experiments.figures.jobs import new_figure, save_picture
+from softcount.experiments.machine import machine
 from softcount.integrations import SMALL_WORLD, IntrinsicRewardConfig
 from softcount.store import write_atomically
 
@@ -104,7 +103,7 @@ def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
         **result,
         "wall_seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - cpu,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, one thread, shared with other work",
+        "machine": f"{machine()}, one thread, shared with other work",
         "torch": torch.__version__,
     }
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +22,7 @@ from softcount.envs.atari_places import MontezumaPlaces
 from softcount.envs.coverage import Coverage, plot_heat_map
 from softcount.envs.disco_maze import PALETTE
 from softcount.envs.make import make
+from softcount.experiments.machine import machine
 from softcount.types import Array
 
 
@@ -126,9 +125,8 @@ def main() -> None:
         env.close()
         rows.append(row)
         print(f"{picture.file}: {coverage.num_visited} places in {row['seconds']} s", flush=True)
-    machine = {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
-    arguments.results.write_text(json.dumps({"machine": machine, "runs": rows}, indent=1) + "\n")
+    arguments.results.write_text(json.dumps({"machine": machine(), "runs": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,6 +29,7 @@ import numpy as np
 from softcount import store
 from softcount.experiments.figures.coverage import steps_below
 from softcount.experiments.figures.jobs import new_figure, save_picture
+from softcount.experiments.machine import machine
 from softcount.launch import checkpoint
 from softcount.launch.run import CHECKPOINTS, CONFIG, read_config, read_reports
 
@@ -233,10 +233,6 @@ def _run(setting: Setting, arguments: argparse.Namespace, extra: Sequence[str]) 
         store.write_atomically(path, (json.dumps(content) + "\n").encode())
     result = json.loads(path.read_text())
     return f"{setting.name}: {result['places']} places, goal {result['first_goal'] or 'not reached'}"
-
-
-def machine() -> dict[str, Any]:
-    return {"cpus": os.cpu_count(), "processor": platform.machine(), "python": platform.python_version()}
 
 
 if __name__ == "__main__":

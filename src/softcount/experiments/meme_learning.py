@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +31,7 @@ from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import epsilon_ladder
 from softcount.envs.toys import Catch, Chain, CueMemory, ToyVector, TwoWorlds, World
 from softcount.experiments.figures.jobs import new_figure, save_picture
+from softcount.experiments.machine import machine
 from softcount.launch.local import LocalLoop, Roles
 from softcount.replay.sequences import ReplayConfig, SequenceReplay
 from softcount.roles.actor import Actor, FixedMixture
@@ -226,8 +225,11 @@ def main(out: Path, images: Path, seeds: tuple[int, ...]) -> None:
                 results[world][variant].append({"seed": seed, "seconds": seconds, **vars(curve)})
                 print(f"{world:12} {variant:28} seed {seed}: {curve.final:6.3f} in {seconds} s", flush=True)
     out.mkdir(parents=True, exist_ok=True)
-    machine = {"processor": platform.machine(), "cores": os.cpu_count(), "torch": torch.__version__}
-    record = {"command": "python -m softcount.experiments.meme_learning", "machine": machine, "runs": results}
+    record = {
+        "command": "python -m softcount.experiments.meme_learning",
+        "machine": machine(),
+        "runs": results,
+    }
     (out / "learning.json").write_text(json.dumps(record, indent=1))
     plot(out, images)
 

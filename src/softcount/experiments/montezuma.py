@@ -27,7 +27,8 @@ from softcount.agents.meme.network import NetworkConfig
 from softcount.config import RunConfig
 from softcount.envs.atari_places import MontezumaPlaces
 from softcount.experiments.figures.coverage import COLOURS, steps_below
-from softcount.experiments.figures.jobs import machine, new_figure, save_picture
+from softcount.experiments.figures.jobs import new_figure, save_picture
+from softcount.experiments.machine import machine
 from softcount.experiments.maze_goal import total_seconds
 from softcount.launch import checkpoint
 from softcount.launch.run import CHECKPOINTS, CONFIG, Run, read_config, read_reports

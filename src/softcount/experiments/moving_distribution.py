@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from softcount import store
-from softcount.experiments.figures.jobs import machine, new_figure, per_seed, save_picture
+from softcount.experiments.figures.jobs import new_figure, per_seed, save_picture
+from softcount.experiments.machine import machine
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.types import Array
 

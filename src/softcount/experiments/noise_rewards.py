@@ -16,7 +16,6 @@ the same time, tells what visits did from what time did: RND's predictor learns 
 from __future__ import annotations
 
 import json
-import platform
 import sys
 import time
 from pathlib import Path
@@ -29,6 +28,7 @@ from softcount.bonuses import NormaliserConfig, Recode, RecodeBonusConfig, Surpr
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.envs.noise import NoisyVector
 from softcount.experiments.figures.jobs import new_figure, save_picture
+from softcount.experiments.machine import machine
 from softcount.experiments.maze_walks import Walks, walk
 from softcount.memory import RecodeConfig
 from softcount.representations import RepresentationTrainer, TrainerConfig, make_representation
@@ -104,7 +104,7 @@ def run_one(seed: int) -> dict[str, Any]:
         **_new_against_known(acting, rnd, recode, surprise, walks, withheld),
         "seconds": round(time.perf_counter() - start, 1),
         "cpu_seconds": round(time.process_time() - start_cpu, 1),
-        "machine": f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}",
+        "machine": f"{machine()}, one thread",
     }
 
 

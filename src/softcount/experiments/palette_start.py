@@ -23,7 +23,8 @@ import numpy as np
 import torch
 
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
-from softcount.experiments.figures.jobs import machine, new_figure, save_picture
+from softcount.experiments.figures.jobs import new_figure, save_picture
+from softcount.experiments.machine import machine
 from softcount.launch.truth import place_noise
 from softcount.presets import LAPTOP
 from softcount.representations.make import make_representation

@@ -13,7 +13,6 @@ which are noise: 0.2 is chance. Three seeds, each with a maze of its own.
 from __future__ import annotations
 
 import json
-import platform
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 
 from softcount.envs.disco_maze import NUM_WALL_COLOURS, PALETTE, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.jobs import new_figure, save_picture
+from softcount.experiments.machine import machine
 from softcount.experiments.maze_walks import Walks, screens, static, steer, walk
 from softcount.representations import (
     CasmConfig,
@@ -186,7 +186,7 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
         "loss_curve": [round(float(x), 4) for x in curve[: len(curve) // 20 * 20, 0].reshape(-1, 20).mean(1)],
         "seconds": round(time.perf_counter() - start, 1),
         "cpu_seconds": round(time.process_time() - start_cpu, 1),
-        "machine": f"{platform.processor() or platform.machine()}, one thread, torch {torch.__version__}",
+        "machine": f"{machine()}, one thread",
     }
 
 

@@ -48,6 +48,12 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "constant-rate": ("rate does not fall", {"trainer": replace(LAPTOP.trainer, schedule="constant")}),
     "fast-copy": ("no slow copy", {"trainer": replace(LAPTOP.trainer, acting="latest")}),
     "reembed": ("atoms follow the representation", {"reembed_every": 20}),
+    "reembed-near": ("they follow, and κ = 0.05", {"reembed_every": 20, **_memory(far_tolerance=0.05)}),
+    "reembed-eager": (
+        "they follow, and η = 0.3",
+        {"reembed_every": 20, **_memory(insertion_probability=0.3)},
+    ),
+    "reembed-k-5": ("they follow, and k = 5", {"reembed_every": 20, **_memory(neighbours=5)}),
     "warmup-paper": ("the paper's warm-up", _memory(warmup_atoms=ATARI.memory.warmup_atoms)),
     "k-20": ("k = 20", _memory(neighbours=20)),
     "k-5": ("k = 5", _memory(neighbours=5)),

@@ -10,8 +10,6 @@ folder share their jobs (the trained agents do).
 from __future__ import annotations
 
 import json
-import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from softcount import store
+from softcount.experiments.machine import machine
 
 RESULTS = Path("results/figures")
 IMAGES = Path("docs/images/figures")
@@ -81,11 +80,6 @@ def per_seed(values: Iterable[float | None], digits: int = 2) -> str:
 
 def path_of(folder: Path, key: str) -> Path:
     return folder / f"{key}.json"
-
-
-def machine() -> str:
-    """Names what the clocks were measured on."""
-    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 def save_picture(figure: Any, name: str, images: Path) -> list[Path]:
