@@ -91,6 +91,7 @@ LAPTOP = RunConfig(
     trainer=replace(GRID_TRAINER, learning_rate=2e-3),
     evaluation_epsilon=0.0,
     terminal_observations="skipped",
+    reembed_every=20,
     relabel=True,
     evaluation_episodes=20,
     evaluate_every=50_000,
@@ -103,14 +104,13 @@ LAPTOP_21 = replace(
     env_options={"size": 21, "layout": 0, "observation": "palette"},
     steps=5_000_000,
     meme=replace(LAPTOP.meme, loss=replace(LAPTOP.meme.loss, beta_max=0.3)),
-    reembed_every=20,
     memory=replace(LAPTOP.memory, size=1600, neighbours=5, warmup_atoms=1600),
     evaluate_every=250_000,
     report_every=25_000,
 )
 """The paper's 21×21 maze on two cores: the same agent, a memory for 199 places, some of which embed near
-each other: k is smaller, and with it the bandwidth (decision 145), atoms follow the representation (146),
-and the goal is worth more than wandering about (147)."""
+each other: k is smaller, and with it the bandwidth (decision 145), and the goal is worth more than
+wandering about (147)."""
 
 PRESETS = {"laptop": LAPTOP, "laptop-21": LAPTOP_21, "atari": ATARI, "dm-hard-8": DM_HARD_8}
 

@@ -65,6 +65,7 @@ SMALL_ATARI = replace(
     memory=RecodeConfig(),
     normaliser=None,
     terminal_observations="paid",
+    reembed_every=0,
     relabel=False,
     evaluation_episodes=4,
     evaluate_every=0,

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +12,14 @@ from softcount.config import from_json, to_json
 from softcount.envs.disco_maze import AGENT, PALETTE
 from softcount.experiments.figures import agent_runs
 from softcount.experiments.figures.coverage import agreement
+from softcount.experiments.figures.figure import Figure
+from softcount.experiments.figures.jobs import path_of
+from softcount.experiments.figures.registry import FIGURES
 from softcount.launch.build import build, make_env
 from softcount.launch.local import LocalLoop
 from softcount.launch.run import Run
 
+ROOT = Path(__file__).parents[3]
 MAZE = {"size": 7, "layout": 1, "observation": "palette"}
 SMALL = replace(TINY, env_options=MAZE, steps=80, report_every=20, checkpoint_seconds=1e9, evaluate_every=0)
 
@@ -137,3 +142,15 @@ def test_other_bonuses_learn_as_in_their_papers_and_only_shared_ones_are_relabel
     assert recode.normaliser.kind == "none"
     assert rnd.normaliser is None
     assert recode.env_options["layout"] == 12
+
+
+def test_committed_results_are_of_the_configurations_that_the_figures_have_now(monkeypatch):
+    monkeypatch.setattr(agent_runs, "train", lambda key, config: config)
+    figures = [f for f in FIGURES.values() if isinstance(f, Figure) and f.folder == agent_runs.FOLDER]
+    jobs = {job.key: job for figure in figures for job in figure.jobs()}
+    results = {key: ROOT / path_of(agent_runs.FOLDER, key) for key in jobs}
+    kept = {key: json.loads(path.read_text()) for key, path in results.items() if path.exists()}
+    assert len(kept) > 100
+    for key, row in kept.items():
+        then = {"reembed_every": 0, **row["config"]}  # the first runs were made when atoms could only stay
+        assert then == json.loads(to_json(jobs[key].measure())), key

@@ -1,7 +1,8 @@
 """Training runs behind the figures that need an agent: one process at a time, resumable, shared.
 
-All train in 11×11 Random Disco Mazes with the `laptop` preset for 150,000 steps; seed s walks layout
-10 + s, none of which the preset was chosen on. Every 20,000 steps the run is asked, for every place
+All train for 150,000 steps in 11×11 Random Disco Mazes, with the `laptop` preset but for one field: atoms
+stay where they were put, as in the paper. Seed s walks layout 10 + s, none of which the preset was
+chosen on but for that one field (figure `choices`). Every 20,000 steps the run is asked, for every place
 of the maze: how often was it visited, what would a visit be paid now (mean over four drawings of the
 walls), how many atoms of the memory stand for it, and what do they count.
 
@@ -55,6 +56,7 @@ def maze_config(agent: str, seed: int, **fields: Any) -> RunConfig:
         env_options={"size": 11, "layout": FIRST_LAYOUT + seed, "observation": "palette"},
         seed=seed,
         steps=STEPS,
+        reembed_every=0,
         evaluate_every=0,
         report_every=20_000,
     )

@@ -1,7 +1,9 @@
-"""Which of the paper's choices help or hurt in small mazes: the laptop preset, one change at a time.
+"""Which of the paper's choices help or hurt in small mazes: one setting that works, one change at a time.
 
-Each change goes back to the paper's value, or to the plainest one where the paper is silent, and leaves
-everything else as the preset has it.
+The setting is that of all figures with agents: the laptop preset with atoms that stay where they were put.
+Most changes go back to the paper's value, or to the plainest one where the paper is silent, and leave
+everything else. "Atoms follow the representation" is the one that the preset itself took up; the
+three that follow say what could be added to it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from softcount.experiments.figures.jobs import SEEDS, Job, Row, new_figure
 from softcount.presets import ATARI, LAPTOP
 from softcount.torsos import GridConfig
 
-PRESET = "RECODE-AP"
+BASE = "RECODE-AP"
 
 
 def _embedding(**fields: Any) -> dict[str, Any]:
@@ -41,7 +43,7 @@ PAPER_CONSTANTS = {
 }
 
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
-    PRESET: ("the laptop preset", {}),
+    BASE: ("nothing changed", {}),
     "table-1": ("palette table starts at 1", _embedding(torso=GridConfig(channels=2, palette_scale=1.0))),
     "no-layer-norm": ("no LayerNorm on the embedding", _embedding(layer_norm=False)),
     "paper-rate": ("embedding learns at 6e-4", {"trainer": replace(LAPTOP.trainer, learning_rate=6e-4)}),
@@ -93,19 +95,19 @@ def jobs() -> list[Job]:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Draws mean coverage over the run, a dot a seed, sorted; the preset's mean is the line."""
+    """Draws mean coverage over the run, a dot a seed, sorted; the mean without a change is the line."""
     figure = new_figure(9, 0.3 * len(CHANGES) + 1.2)
     axes = figure.subplots()
     areas = {name: [area(row) for row in group] for name, group in by_name(rows).items()}
     order = sorted(areas, key=lambda name: sum(areas[name]) / len(areas[name]))
     for i, name in enumerate(order):
-        colour = "#d1495b" if name == PRESET else "#1b6ca8"
+        colour = "#d1495b" if name == BASE else "#1b6ca8"
         axes.plot(areas[name], [i] * len(areas[name]), "o", color=colour, alpha=0.8)
-    if PRESET in areas:
-        axes.axvline(sum(areas[PRESET]) / len(areas[PRESET]), color="#d1495b", linewidth=0.8)
+    if BASE in areas:
+        axes.axvline(sum(areas[BASE]) / len(areas[BASE]), color="#d1495b", linewidth=0.8)
     axes.set_yticks(range(len(order)), [CHANGES[name][0] for name in order], fontsize=8)
     axes.set(xlabel="mean share of places visited over 150,000 steps", xlim=(0, 1))
-    axes.set_title("11×11 Disco Maze: the laptop preset, one change at a time (a dot a seed)", fontsize=10)
+    axes.set_title("11×11 Disco Maze, one change at a time (a dot a seed)", fontsize=10)
     return figure
 
 
