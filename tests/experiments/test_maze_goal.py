@@ -2,15 +2,19 @@
 
 import json
 import shutil
+import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from launch.test_local import TINY
 
+from softcount.config import to_json
 from softcount.envs.make import make
 from softcount.experiments.demo import AGENTS
 from softcount.experiments.maze_goal import (
+    PRESET_OF,
     draw,
     is_solved,
     is_stalled,
@@ -22,7 +26,10 @@ from softcount.experiments.maze_goal import (
     train,
 )
 from softcount.launch.run import Run
+from softcount.presets import PRESETS, suited
 from softcount.taxonomy import parse
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_layout_and_seed_meets_every_agent():
@@ -47,6 +54,8 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
     maze = make("disco-maze", **config.env_options)
     seen = [place for place, count in enumerate(visits) if count]
     assert summary["steps"] == run.loop.num_steps
+    assert summary["config"] == asdict(config)
+    assert [step for step, _ in summary["success"]] == [step for step, _ in reports]
     assert summary["places"] == len(seen) == summary["coverage"][-1][1]
     assert summary["depth"] == max(maze.distances[maze.cell_of(place)] for place in seen)
     assert summary["goal_distance"] == maze.distances.max()
@@ -73,7 +82,7 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
 
 
 def test_a_run_is_solved_when_its_last_two_evaluations_were(tmp_path):
-    def with_rates(*rates):
+    def with_rates(*rates, beyond=0):
         rows = [{"step": i, "eval/return": x, "eval/success_rate": x} for i, x in enumerate(rates)]
         content = "".join(json.dumps(row) + "\n" for row in rows)
         later = json.dumps(
@@ -83,12 +92,16 @@ def test_a_run_is_solved_when_its_last_two_evaluations_were(tmp_path):
         (tmp_path / "checkpoints").mkdir(exist_ok=True)
         manifest = json.dumps({"metrics_bytes": len(content.encode())})
         (tmp_path / "checkpoints" / "manifest.json").write_text(manifest)
-        return is_solved(tmp_path, 0.9)
+        return is_solved(tmp_path, 0.9, beyond)
 
     assert with_rates(0.0, 0.95, 0.9)
     assert not with_rates(0.95, 0.95, 0.85)
     assert not with_rates(0.85, 1.0)
     assert not with_rates(1.0)
+    assert not with_rates(0.9, 0.9, 0.0)
+    assert with_rates(0.9, 0.9, 0.0, beyond=1)  # however it goes on
+    assert not with_rates(0.9, 0.9, 0.0, beyond=2)
+    assert not with_rates(0.9, 0.0, 0.9, 0.0, beyond=1)
     assert not is_solved(tmp_path / "nothing there", 0.9)
 
 
@@ -153,6 +166,55 @@ def test_a_run_goes_on_in_stretches_until_its_steps_are_over(tmp_path):
     assert log.count("run folder") == 2
     assert train(setting, tmp_path, extra, stretch=500, solved=0.9) == folder  # nothing left to do
     assert (tmp_path / f"{setting.name}.log").read_text() == log
+    with pytest.raises(ValueError, match=r"was begun with the options .*'4'.*; expected \[\]"):
+        train(setting._replace(steps=1000), tmp_path, [], stretch=500, solved=0.9)
+
+
+@pytest.mark.parametrize(("size", "preset"), [(11, "laptop"), (21, "laptop-21"), (13, "laptop")])
+def test_a_run_is_begun_with_the_preset_of_its_size_and_ends_when_it_is_solved_or_stalled(
+    tmp_path, monkeypatch, size, preset
+):
+    commands = []
+
+    def run(command, **_):  # a process that finds the goal in its second stretch
+        commands.append(command[3:])
+        folder = tmp_path / setting.name
+        (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").touch()
+        done = int(command[command.index("--steps") + 1])
+        rate = 1.0 if done >= solves_at else 0.0
+        places = 5 if done <= 200 else 6
+        row = {"step": done, "coverage/places": places, "eval/return": rate, "eval/success_rate": rate}
+        with (folder / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        manifest = {"step": done, "metrics_bytes": (folder / "metrics.jsonl").stat().st_size}
+        (folder / "checkpoints" / "manifest.json").write_text(json.dumps(manifest))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("softcount.experiments.maze_goal.subprocess.run", run)
+    (setting,) = settings(["MEME"], size, [4], [3], 1000)
+    solves_at = 200
+    train(setting, tmp_path, ["--no-overlap"], stretch=100, solved=0.9, stalled=500)
+    begun, *resumed = commands
+    assert begun[:4] == ["train", "MEME", "--preset", preset]
+    assert {f"size={size}", "layout=4", "--seed", "3", "--no-overlap"} <= set(begun)
+    assert [command[0] for command in resumed] == ["resume"] * 2
+    assert steps_done(tmp_path / setting.name) == 300  # the second good evaluation in a row
+    (setting,) = settings(["MEME-RND"], size, [4], [3], 1000)
+    solves_at = 10_000
+    train(setting, tmp_path, ["--no-overlap"], stretch=100, solved=0.9, stalled=500)
+    assert steps_done(tmp_path / setting.name) == 800  # nothing new since 300
+
+
+def test_committed_results_are_of_their_presets():
+    paths = sorted((ROOT / "results/meme").glob("maze_[12]1/*.json"))
+    results = [result for path in paths if "config" in (result := json.loads(path.read_text()))]
+    assert len(results) >= 6  # the others were made when results did not hold it
+    for result in results:
+        preset = suited(PRESETS[PRESET_OF[result["env_options"]["size"]]], result["agent"])
+        free = {"seed": result["seed"], "steps": result["config"]["steps"], "overlap": False}
+        wanted = replace(preset, env_options=result["env_options"], **free)
+        assert result["config"] == json.loads(to_json(wanted)), result["agent"]
 
 
 def test_the_demo_compares_an_agent_with_itself_without_its_bonus():

@@ -3,12 +3,15 @@
     python -m softcount.experiments.maze_goal --size 21 --agents MEME-RECODE-AP --layouts 0 1 2 --seeds 0 1
 
 Each run is a training run of its own process in `--runs`, with the preset of the maze's size. It goes on
-in stretches of `--stretch` steps until the last two evaluations reached the goal in `--solved` of
-their episodes, or `--steps` are over, or, with `--stalled N`, N steps have shown no new place and the
-goal was never reached. Then it leaves one JSON file in `--out` and is not run again while that is there;
-a run that was stopped is resumed. The file holds when each place was first seen and how deep in the maze,
-when the goal was first reached, the evaluations on the way, how the bonus compared with true counts,
-the wall clock and the machine. The picture shows all runs of the folder.
+in stretches of `--stretch` steps until two evaluations in a row reached the goal in `--solved` of
+their episodes (and `--beyond` steps more), or `--steps` are over, or, with `--stalled N`, N steps have
+shown no new place and the goal was never reached. Then it leaves one JSON file in `--out` and is not run
+again while that is there; a run that was stopped is resumed. The file holds the configuration, when each
+place was first seen and how deep in the maze, when the goal was first reached, the evaluations on the way,
+how the bonus compared with true counts, how long it trained (evaluations and start-up not counted) and
+the machine. The picture shows all runs of the folder.
+
+Options that are not listed below go to `softcount train`: `--no-overlap` lets a run have one core.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,22 +70,25 @@ def train(
     *,
     stretch: int,
     solved: float,
+    beyond: int = 0,
     stalled: int | None = None,
 ) -> Path:
     """Trains a run until it is solved, stalled or over, in processes of their own, from where it was left."""
     folder = runs / setting.name
     runs.mkdir(parents=True, exist_ok=True)
-    while (done := steps_done(folder)) < setting.steps and not is_solved(folder, solved):
+    while (done := steps_done(folder)) < setting.steps and not is_solved(folder, solved, beyond):
         if stalled is not None and is_stalled(folder, stalled):
             break
         until = min(setting.steps, done // stretch * stretch + stretch)
         if (folder / CONFIG).exists():
+            _check_options(folder, extra)
             command = ["resume", str(folder), "--steps", str(until)]
         else:
             options = [f"size={setting.size}", f"layout={setting.layout}"]
             command = ["train", setting.agent, "--preset", PRESET_OF.get(setting.size, "laptop")]
             command += ["--run", str(folder), "--env-options", *options]
             command += ["--steps", str(until), "--seed", str(setting.seed), *extra]
+            _options_of(folder).write_text(json.dumps(list(extra)))
         with open(runs / f"{setting.name}.log", "a") as log:
             ended = subprocess.run(
                 [sys.executable, "-m", "softcount.cli", *command],
@@ -94,16 +101,38 @@ def train(
     return folder
 
 
+def _options_of(folder: Path) -> Path:
+    """Returns the file that says with which further options a run was begun."""
+    return folder.with_suffix(".options.json")
+
+
+def _check_options(folder: Path, extra: Sequence[str]) -> None:
+    path = _options_of(folder)
+    if path.exists() and (before := json.loads(path.read_text())) != list(extra):
+        raise ValueError(f"{folder} was begun with the options {before}; expected {list(extra)}")
+
+
 def steps_done(folder: Path) -> int:
     """Returns how far the last checkpoint of a run is, 0 if there is none."""
     manifest = folder / CHECKPOINTS / checkpoint.MANIFEST
     return int(json.loads(manifest.read_text())["step"]) if manifest.exists() else 0
 
 
-def is_solved(folder: Path, share: float) -> bool:
-    """Says whether the last two evaluations reached the goal in this share of their episodes."""
-    rates = [row["eval/success_rate"] for row in read_reports(folder) if "eval/return" in row]
-    return len(rates) >= 2 and min(rates[-2:]) >= share
+def is_solved(folder: Path, share: float, beyond: int = 0) -> bool:
+    """Says whether the last two evaluations reached the goal in this share of their episodes.
+
+    With `beyond`, whether two evaluations in a row did so at least that many steps ago.
+    """
+    rows = [row for row in read_reports(folder) if "eval/return" in row]
+    pairs = [
+        after["step"]
+        for before, after in pairwise(rows)
+        if min(before["eval/success_rate"], after["eval/success_rate"]) >= share
+    ]
+    if not pairs:
+        return False
+    last = rows[-1]["step"]
+    return bool(last - pairs[0] >= beyond if beyond else pairs[-1] == last)
 
 
 def is_stalled(folder: Path, steps: int) -> bool:
@@ -131,6 +160,7 @@ def summarise(folder: Path) -> dict[str, Any]:
         "agent": config.agent,
         "env_options": config.env_options,
         "seed": config.seed,
+        "config": asdict(config),
         "steps": loop["num_steps"],
         "seconds": total_seconds([row["time/elapsed"] for row in rows]),
         "num_places": maze.num_places,
@@ -143,6 +173,7 @@ def summarise(folder: Path) -> dict[str, Any]:
             [r["step"], r["eval/success_rate"], r["eval/length"]] for r in rows if "eval/return" in r
         ],
         "coverage": [[r["step"], r["coverage/places"]] for r in rows],
+        "success": [[r["step"], r.get("charts/success_rate")] for r in rows],  # of the actors' episodes
         "truth": [
             {"step": r["step"]} | {name[6:]: r[name] for name in r if name.startswith("truth/")}
             for r in rows
@@ -193,20 +224,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--agents", nargs="+", default=["MEME-RECODE-AP", "MEME"])
-    parser.add_argument("--size", type=int, default=11)
-    parser.add_argument("--layouts", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=Path, default=Path("runs/maze_goal"), help="folders of training runs")
-    parser.add_argument("--out", type=Path, default=Path("results/meme/maze_11"), help="a file per run")
-    parser.add_argument("--picture", type=Path, default=Path("docs/images/maze_11.png"))
-    parser.add_argument("--workers", type=int, default=2, help="runs side by side")
-    parser.add_argument("--stretch", type=int, default=500_000)
-    parser.add_argument("--solved", type=float, default=0.9)
-    parser.add_argument("--stalled", type=int)
-    parser.add_argument("--draw", action="store_true", help="run nothing, only draw what is in --out")
+    add = parser.add_argument
+    add("--agents", nargs="+", default=["MEME-RECODE-AP", "MEME"], help="names of the paper's taxonomy")
+    add("--size", type=int, default=11, help="of the maze; 21 has a preset of its own, others `laptop`")
+    add("--layouts", type=int, nargs="+", default=[0, 1, 2], help="mazes of that size")
+    add("--seeds", type=int, nargs="+", default=[0, 1], help="a run for each agent, layout and seed")
+    add("--steps", type=int, default=1_000_000, help="most steps of a run")
+    add("--runs", type=Path, default=Path("runs/maze_goal"), help="folders of training runs")
+    add("--out", type=Path, help="where each run leaves its file; default results/meme/maze_SIZE")
+    add("--picture", type=Path, help="what to draw of all files there; default docs/images/maze_SIZE.png")
+    add("--workers", type=int, default=2, help="runs side by side")
+    add("--stretch", type=int, default=500_000, help="steps between looks at whether a run is solved")
+    add("--solved", type=float, default=0.9, help="share of episodes, in two evaluations in a row")
+    add("--beyond", type=int, default=0, help="steps to go on for after that")
+    add("--stalled", type=int, metavar="N", help="stop when N steps have shown no new place and no goal")
+    add("--draw", action="store_true", help="run nothing, only draw what is in --out")
     arguments, extra = parser.parse_known_args()
+    arguments.out = arguments.out or Path(f"results/meme/maze_{arguments.size}")
+    arguments.picture = arguments.picture or Path(f"docs/images/maze_{arguments.size}.png")
     if not arguments.draw:
         todo = settings(arguments.agents, arguments.size, arguments.layouts, arguments.seeds, arguments.steps)
         with ThreadPoolExecutor(arguments.workers) as pool:
@@ -226,6 +261,7 @@ def _run(setting: Setting, arguments: argparse.Namespace, extra: Sequence[str]) 
             extra,
             stretch=arguments.stretch,
             solved=arguments.solved,
+            beyond=arguments.beyond,
             stalled=arguments.stalled,
         )
         content = {"command": " ".join(sys.argv[1:]), "machine": machine(), **summarise(folder)}

@@ -4,9 +4,12 @@ Every place of the world is looked at a few times and scored, which changes noth
 
     correlation    of log r^i with log 1/√N over the places visited so far
     visited        median of r^i over places visited before, `unvisited` over the others
-    overlooked     1/√N over r^i, largest over places visited before, in units of its median: 1 if all are
-                   paid in proportion; 10 if one is paid a tenth of what it deserves. A frontier that is taken
-                   for a well-known place stops exploration, and no average shows it
+    unvisited_least   the smallest r^i of the others: a frontier that is taken for a well-known place stops
+                   exploration, and no average shows it
+    overlooked     the same among places visited before: 1/√N over r^i, largest of them, in units of its
+                   median: near 1 if all are paid in proportion, 10 if one is paid a tenth of what it deserves.
+                   Bonuses that add a constant to N or √N (true counts, RECODE's n₀) give up to 1.4 or 2 for
+                   one visit alone
     noise          squared distance of embeddings of ONE place to their mean, over the squared distance
                    to the nearest other place, median over places: below 1, they can be told apart
 
@@ -65,7 +68,7 @@ def compare(paid: Array, visits: Array) -> dict[str, float]:
     """Compares rewards of looks at all places `[looks, places]` with the places' true counts.
 
     >>> compare(np.array([[0.1, 0.2, 1.0]]), np.array([100, 25, 0]))
-    {'visited': 0.15, 'unvisited': 1.0, 'overlooked': 1.0, 'correlation': 1.0}
+    {'visited': 0.15, 'unvisited': 1.0, 'unvisited_least': 1.0, 'overlooked': 1.0, 'correlation': 1.0}
     """
     is_known = visits > 0
     mean = paid.mean(axis=0)
@@ -74,6 +77,8 @@ def compare(paid: Array, visits: Array) -> dict[str, float]:
         for name, chosen in (("visited", is_known), ("unvisited", ~is_known))
         if chosen.any()
     }
+    if not is_known.all():
+        measures["unvisited_least"] = round(float(mean[~is_known].min()), 6)
     if is_known.any():
         missing = visits[is_known] ** -0.5 / np.maximum(mean[is_known], 1e-12)
         measures["overlooked"] = round(float(missing.max() / np.median(missing)), 6)

@@ -41,6 +41,17 @@ def test_agreement_is_one_where_rarer_places_are_paid_more():
     assert coverage.agreement({"visits": [1]}) is None
 
 
+def test_contrast_is_the_median_over_moments_of_new_over_known_pay():
+    # first moment: 3 (of 2, 3, 4) over 1; last: 0.9 over 0.2 (of 0.1, 0.2, 0.5)
+    assert coverage.contrast(ROWS[0]) == pytest.approx((3 / 1 + 0.9 / 0.2) / 2)
+    assert coverage.contrast(ROWS[1]) == pytest.approx((3 / 1 + 0.2 / 0.5) / 2)
+    assert coverage.contrast(ROWS[2]) is None
+    all_known = {"visits": [1, 2], "scores": [0.5, 0.1]}
+    assert coverage.contrast({"snapshots": [all_known]}) is None
+    none_of_it = {"visits": [1, 0], "scores": [0.5, 2.0]}
+    assert coverage.contrast({"snapshots": [all_known, none_of_it]}) == pytest.approx(4.0)
+
+
 def test_coverage_counts_places_from_the_step_they_were_seen_at():
     np.testing.assert_array_equal(
         coverage.coverage_at(ROWS[0], np.array([9, 10, 49, 50, 99, 100])), [0, 0.25, 0.25, 0.5, 0.5, 0.75]

@@ -15,7 +15,7 @@ from typing import Any
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
 from softcount.experiments.figures.agent_runs import FOLDER, job, maze_config
-from softcount.experiments.figures.coverage import area, by_name, describe_runs
+from softcount.experiments.figures.coverage import agreement, area, by_name, contrast, describe_runs
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import SEEDS, Job, Row, new_figure
 from softcount.presets import ATARI, LAPTOP
@@ -95,19 +95,28 @@ def jobs() -> list[Job]:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Draws mean coverage over the run, a dot a seed, sorted; the mean without a change is the line."""
-    figure = new_figure(9, 0.3 * len(CHANGES) + 1.2)
-    axes = figure.subplots()
-    areas = {name: [area(row) for row in group] for name, group in by_name(rows).items()}
-    order = sorted(areas, key=lambda name: sum(areas[name]) / len(areas[name]))
+    """Draws, a dot a seed: coverage against the same seed without a change, sorted; and two measures of pay."""
+    figure = new_figure(13, 0.3 * len(CHANGES) + 1.2)
+    panels = figure.subplots(1, 3, sharey=True)
+    groups = by_name(rows)
+    base = {row["seed"]: area(row) for row in groups[BASE]}
+    gains = {name: [area(row) - base[row["seed"]] for row in group] for name, group in groups.items()}
+    order = sorted(groups, key=lambda name: sum(gains[name]) / len(gains[name]))
     for i, name in enumerate(order):
-        colour = "#d1495b" if name == BASE else "#1b6ca8"
-        axes.plot(areas[name], [i] * len(areas[name]), "o", color=colour, alpha=0.8)
-    if BASE in areas:
-        axes.axvline(sum(areas[BASE]) / len(areas[BASE]), color="#d1495b", linewidth=0.8)
-    axes.set_yticks(range(len(order)), [CHANGES[name][0] for name in order], fontsize=8)
-    axes.set(xlabel="mean share of places visited over 150,000 steps", xlim=(0, 1))
-    axes.set_title("11×11 Disco Maze, one change at a time (a dot a seed)", fontsize=10)
+        agreements = [agreement(row["snapshots"][-1]) for row in groups[name]]
+        style: dict[str, Any] = {"color": "#d1495b" if name == BASE else "#1b6ca8", "alpha": 0.8}
+        for axes, values in zip(panels, (gains[name], agreements, map(contrast, groups[name]))):
+            known = [value for value in values if value is not None]
+            axes.plot(known, [i] * len(known), "o", **style)
+    panels[0].axvline(0, color="#d1495b", linewidth=0.8)
+    panels[0].set_yticks(range(len(order)), [CHANGES[name][0] for name in order], fontsize=8)
+    panels[0].set_xlabel("mean share of places visited over 150,000 steps,\nless that without a change")
+    panels[1].set_xlabel("rank correlation of the bonus with\nthe true-count bonus at the end")
+    panels[2].set(xlabel="pay of new over that of known places,\nmedian over the run", xscale="log")
+    panels[2].axvline(1, color="0.7", linewidth=0.8)
+    figure.suptitle(
+        "11×11 Disco Maze, one change at a time (a dot a seed; red: nothing changed)", fontsize=10
+    )
     return figure
 
 

@@ -4,6 +4,8 @@
     area          its mean over the run: early discoveries count more
     agreement     Spearman's rank correlation, over all places, between what a visit would be paid now
                   and 1/√(N + 1), N the true number of visits so far
+    contrast      what a place never visited would be paid, over what a visited one would: medians over
+                  places, then over the moments that have both kinds
 
 Thin lines are seeds, thick ones their means.
 """
@@ -47,6 +49,16 @@ def agreement(snapshot: Mapping[str, Any]) -> float | None:
     if "scores" not in snapshot:
         return None
     return rank_correlation(snapshot["scores"], (np.array(snapshot["visits"]) + 1.0) ** -0.5)
+
+
+def contrast(row: Row) -> float | None:
+    """Returns how many times as much new places are paid as known ones; None where no places are scored."""
+    ratios = []
+    for snapshot in row["snapshots"]:
+        scores, is_known = np.array(snapshot.get("scores", [])), np.array(snapshot["visits"]) > 0
+        if len(scores) and is_known.any() and not is_known.all():
+            ratios.append(np.median(scores[~is_known]) / max(np.median(scores[is_known]), 1e-12))
+    return float(np.median(ratios)) if ratios else None
 
 
 def coverage_at(row: Row, steps: Array) -> Array:
@@ -119,12 +131,15 @@ def draw_runs(rows: Sequence[Row], labels: Mapping[str, str], title: str) -> Any
 
 
 def describe_runs(rows: Sequence[Row], labels: Mapping[str, str]) -> list[str]:
-    """One line per setting: places at the end, area, first goal and final agreement of every seed."""
+    """One line per setting: places at the end, area, first goal, final agreement and contrast of every seed."""
     lines = []
     for name, group in by_name(rows).items():
         places = [sum(first > 0 for first in row["first_seen"]) for row in group]
         final = [agreement(row["snapshots"][-1]) for row in group]
         shown = "" if final[0] is None else "; ρ " + " / ".join(f"{x:.2f}" for x in final if x is not None)
+        contrasts = [contrast(row) for row in group]
+        if contrasts[0] is not None:
+            shown += "; new over known " + " / ".join(f"{x:.1f}" for x in contrasts if x is not None)
         goals = " / ".join(f"{row['first_goal']:,}" if row["first_goal"] else "-" for row in group)
         areas = " / ".join(f"{area(row):.2f}" for row in group)
         lines.append(
