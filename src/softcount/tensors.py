@@ -52,8 +52,17 @@ def module_state(module: nn.Module, *, copy: bool = False) -> State:
 
 
 def load_module(module: nn.Module, state: Mapping[str, Any]) -> None:
-    """Copies arrays into the parameters and buffers of a module; names and shapes must agree."""
-    module.load_state_dict({name: torch.as_tensor(np.asarray(array)) for name, array in state.items()})
+    """Copies arrays into the parameters and buffers of a module; names and shapes must agree.
+
+    What `load_state_dict` does, without its hooks, several times faster: actors do it after every update.
+    """
+    new = {name: torch.as_tensor(np.asarray(array)) for name, array in state.items()}
+    own = module.state_dict()
+    if own.keys() != new.keys() or any(own[name].shape != new[name].shape for name in own):
+        module.load_state_dict(new)  # says what does not fit
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(new[name])
 
 
 def optimiser_state(optimiser: torch.optim.Optimizer) -> State:

@@ -22,8 +22,13 @@ def test_true_counts_agree_with_themselves_and_their_opposite_disagrees():
 
 
 def test_looks_are_averaged_per_place_before_places_are_compared():
-    paid = np.array([[0.0, 1.0], [0.4, 1.0]])
-    assert compare(paid, np.array([3, 0])) == {"visited": 0.2, "unvisited": 1.0, "overlooked": 1.0}
+    paid = np.array([[0.0, 1.0, 0.1, 0.9], [0.4, 1.0, 0.3, 0.9]])
+    assert compare(paid, np.array([3, 0, 0, 0])) == {
+        "visited": 0.2,
+        "unvisited": 0.9,
+        "unvisited_least": 0.2,  # the least of the means, not of the looks
+        "overlooked": 1.0,
+    }
 
 
 def test_one_place_that_is_paid_too_little_is_found_whatever_the_scale_of_the_rewards():

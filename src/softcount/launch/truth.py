@@ -7,9 +7,9 @@ Every place of the world is looked at a few times and scored, which changes noth
     unvisited_least   the smallest r^i of the others: a frontier that is taken for a well-known place stops
                    exploration, and no average shows it
     overlooked     the same among places visited before: 1/√N over r^i, largest of them, in units of its
-                   median: near 1 if all are paid in proportion, 10 if one is paid a tenth of what it deserves.
-                   Bonuses that add a constant to N or √N (true counts, RECODE's n₀) give up to 1.4 or 2 for
-                   one visit alone
+                   median: near 1 if all are paid in proportion, 10 if one is paid a tenth of what it
+                   deserves. Bonuses that add a constant to N or √N (true counts, RECODE's n₀) give up to
+                   1.4 or 2 for one visit alone
     noise          squared distance of embeddings of ONE place to their mean, over the squared distance
                    to the nearest other place, median over places: below 1, they can be told apart
 

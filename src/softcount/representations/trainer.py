@@ -88,10 +88,12 @@ class RepresentationTrainer:
         self.num_calls = 0
         self.num_updates = 0
         self.accuracy = MovingAverage(0.01)
+        named = cast(nn.Module, representation).named_parameters()
+        self._learned = [(name, p) for name, p in named if p.requires_grad]
         groups = parameter_groups(cast(nn.Module, representation), self.config.weight_decay)
         self.optimiser = _adamw(groups, self.config) if groups else None
         self.slow = (
-            {name: p.detach().clone() for name, p in self._learned()} if self.config.acting == "slow" else {}
+            {name: p.detach().clone() for name, p in self._learned} if self.config.acting == "slow" else {}
         )
 
     def update(self, sequence: Sequence) -> dict[str, float]:
@@ -102,7 +104,7 @@ class RepresentationTrainer:
         self.num_calls += 1
         if self.optimiser is None or self.num_calls % self.config.update_every:
             return {}
-        parameters = [p for _, p in self._learned()]
+        parameters = [p for _, p in self._learned]
         module = self.module.train()
         loss, metrics = self.representation.loss(as_tensors(sequence, parameters[0].device))
         self.optimiser.zero_grad(set_to_none=True)
@@ -138,8 +140,8 @@ class RepresentationTrainer:
 
     def acting_state(self) -> dict[str, Tensor]:
         """A copy of what the acting side loads: buffers as they are, parameters latest or slow."""
-        state = {name: value.detach().clone() for name, value in self.module.state_dict().items()}
-        return {**state, **{name: value.clone() for name, value in self.slow.items()}}
+        state = self.module.state_dict()
+        return {name: self.slow.get(name, value).detach().clone() for name, value in state.items()}
 
     def state_dict(self) -> State:
         """Everything needed to continue identically, as plain arrays."""
@@ -162,14 +164,11 @@ class RepresentationTrainer:
         self.accuracy.load_state_dict(state["accuracy"])
         self.num_calls, self.num_updates = int(state["num_calls"]), int(state["num_updates"])
 
-    def _learned(self) -> list[tuple[str, nn.Parameter]]:
-        return [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
-
     def _follow(self) -> None:
         """Moves the slow copy; at first it is the plain mean, so that it forgets the start soon."""
         step = max(self.config.slow_step, 1.0 / (self.num_updates + 1))
         if self.slow:
-            for name, parameter in self._learned():
+            for name, parameter in self._learned:
                 self.slow[name].lerp_(parameter.detach(), step)
 
 

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from softcount.torsos.nfnet import NfNet, NfNetConfig
+from softcount.torsos.palette import coloured, look_up
 from softcount.types import ArraySpec, ObservationSpec
 
 
@@ -178,15 +179,22 @@ class GridTorso(Torso):
 
     def forward(self, observation: Any, keep: Tensor | None = None) -> Tensor:
         if self.is_palette:
-            cells = self.palette.index_select(0, observation.flatten().long())
-        elif self.is_rgb:
+            return self._of_colours(observation.flatten(1), self.palette)
+        if self.is_rgb:
             red, green, blue = observation.flatten(0, 2).int().unbind(-1)
             codes, index = torch.unique(red << 16 | green << 8 | blue, return_inverse=True)
             distinct = torch.stack((codes >> 16, codes >> 8 & 255, codes & 255), -1)
-            cells = self.colours(distinct.float() * self.scale).index_select(0, index)
-        else:
-            cells = self.colours(observation.float() * self.scale)
-        features: Tensor = self.dense(cells.reshape(len(observation), -1))
+            return self._of_colours(
+                index.reshape(len(observation), -1), self.colours(distinct.float() * self.scale)
+            )
+        features: Tensor = self.dense(self.colours(observation.float() * self.scale).flatten(1))
+        return features
+
+    def _of_colours(self, index: Tensor, table: Tensor) -> Tensor:
+        """Features of cells whose colours are rows of a table; `index` is `[N, cells]`."""
+        if len(self.dense) == 0:
+            return look_up(index, table)
+        features: Tensor = self.dense[1:](coloured(index, table, cast(nn.Linear, self.dense[0])))
         return features
 
 

@@ -95,7 +95,7 @@ def jobs() -> list[Job]:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Draws, a dot a seed: coverage against the same seed without a change, sorted; and two measures of pay."""
+    """Draws, a dot a seed: coverage against the same seed unchanged, sorted; and two measures of pay."""
     figure = new_figure(13, 0.3 * len(CHANGES) + 1.2)
     panels = figure.subplots(1, 3, sharey=True)
     groups = by_name(rows)
@@ -103,9 +103,13 @@ def plot(rows: Sequence[Row]) -> Any:
     gains = {name: [area(row) - base[row["seed"]] for row in group] for name, group in groups.items()}
     order = sorted(groups, key=lambda name: sum(gains[name]) / len(gains[name]))
     for i, name in enumerate(order):
-        agreements = [agreement(row["snapshots"][-1]) for row in groups[name]]
+        measures: list[Sequence[float | None]] = [
+            gains[name],
+            [agreement(row["snapshots"][-1]) for row in groups[name]],
+            [contrast(row) for row in groups[name]],
+        ]
         style: dict[str, Any] = {"color": "#d1495b" if name == BASE else "#1b6ca8", "alpha": 0.8}
-        for axes, values in zip(panels, (gains[name], agreements, map(contrast, groups[name]))):
+        for axes, values in zip(panels, measures):
             known = [value for value in values if value is not None]
             axes.plot(known, [i] * len(known), "o", **style)
     panels[0].axvline(0, color="#d1495b", linewidth=0.8)

@@ -131,7 +131,7 @@ def draw_runs(rows: Sequence[Row], labels: Mapping[str, str], title: str) -> Any
 
 
 def describe_runs(rows: Sequence[Row], labels: Mapping[str, str]) -> list[str]:
-    """One line per setting: places at the end, area, first goal, final agreement and contrast of every seed."""
+    """One line per setting, seeds side by side: places at the end, area, first goal, agreement, contrast."""
     lines = []
     for name, group in by_name(rows).items():
         places = [sum(first > 0 for first in row["first_seen"]) for row in group]
