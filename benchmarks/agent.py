@@ -4,7 +4,9 @@
 
 On the 11x11 and 21x21 Disco Maze (laptop presets) and on Montezuma's Revenge (the paper's protocol, a
 small DQN torso, a memory for 50,000 atoms: as RECODE fills it there, and full of noise, which is the worst
-case for its index). `operations` are the PyTorch operations that take most of a 21x21 run on one
+case for its index). `one_core` are 21x21 runs without the learner's thread, as the maze experiments are
+run; `plain_layer` is the same with PyTorch's dense layer over looked-up colours in place of the fused one,
+taking turns with it. `operations` are the PyTorch operations that take most of a 21x21 run on one
 thread, as shares of the wall clock under PyTorch's profiler, which takes time itself.
 Stable-Baselines3's PPO without any bonus, with layers of the same sizes on the same environment, stands
 beside it as a familiar yardstick.
@@ -28,6 +30,7 @@ from softcount.experiments.montezuma import SMALL_ATARI
 from softcount.launch.local import LocalLoop
 from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, LAPTOP_21
+from softcount.torsos import palette
 
 MAZE, MAZE_21, ATARI = LAPTOP, LAPTOP_21, SMALL_ATARI
 
@@ -55,6 +58,20 @@ def measure(config: RunConfig, warm_up: int, steps: int, *, fill: bool = False) 
         "share_of_acting_thread": shares,
         "atoms": loop.roles.memory.metrics()["atoms"],
     }
+
+
+def measure_layers(config: RunConfig, warm_up: int, steps: int, rounds: int = 3) -> dict[str, Any]:
+    """Returns steps per second on one core with the fused layer over colours and without, taking turns."""
+    config, native = replace(config, overlap=False), palette._palette
+    speeds: dict[str, list[float]] = {"one_core": [], "plain_layer": []}
+    try:
+        for _ in range(rounds):
+            for name, kernels in (("one_core", native), ("plain_layer", None)):
+                palette._palette = kernels
+                speeds[name].append(measure(config, warm_up, steps)["steps_per_second"])
+    finally:
+        palette._palette = native
+    return {**speeds, "ratio": np.median(speeds["one_core"]) / np.median(speeds["plain_layer"])}
 
 
 def measure_operations(config: RunConfig, warm_up: int, steps: int, num: int = 8) -> dict[str, float]:
@@ -127,6 +144,7 @@ def main() -> None:
         "machine": machine(),
         "maze": measure(MAZE, 20_000, arguments.maze_steps),
         "maze_21": measure(MAZE_21, 20_000, arguments.maze_steps),
+        "maze_21_layers": measure_layers(MAZE_21, 20_000, arguments.maze_steps // 2),
         "operations": measure_operations(MAZE_21, 20_000, arguments.maze_steps // 4),
         "atari": measure(ATARI, 2_000, arguments.atari_steps),
         "atari_noise": measure(ATARI, 2_000, arguments.atari_steps, fill=True),
