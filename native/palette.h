@@ -4,7 +4,7 @@
 //
 // W_cell · table[c] is made once per cell and colour and then only added up: with few colours that is much less
 // work than looking every cell up and multiplying, and nothing of the size rows × cells × channels is ever stored.
-// One source (palette_impl.h) is compiled twice, for AVX2 and for the baseline of the platform; both give the same
+// One source (palette_impl.h) is compiled for AVX-512, for AVX2 and for the baseline of the platform; all give the same
 // bits: sums run in order of the cells.
 #pragma once
 
@@ -30,7 +30,7 @@ struct PaletteKernels {
     void (*backward)(const PaletteLayer& layer, const float* grad_out, float* grad_table, float* grad_weight);
 };
 
-const PaletteKernels& best_palette_kernels();
-const PaletteKernels& baseline_palette_kernels();
+// The kernels that this processor can run, best first; the baseline is the last. Null beyond.
+const PaletteKernels* palette_kernels(int rank);
 
 }  // namespace softcount

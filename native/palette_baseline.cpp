@@ -9,14 +9,12 @@ namespace softcount {
 extern const PaletteKernels palette_avx2, palette_avx512;
 #endif
 
-const PaletteKernels& best_palette_kernels() {
+const PaletteKernels* palette_kernels(int rank) {
 #if defined(SOFTCOUNT_AVX2)
-    if (__builtin_cpu_supports("avx512f")) return palette_avx512;
-    if (__builtin_cpu_supports("avx2")) return palette_avx2;
+    if (__builtin_cpu_supports("avx512f") && rank-- == 0) return &palette_avx512;
+    if (__builtin_cpu_supports("avx2") && rank-- == 0) return &palette_avx2;
 #endif
-    return palette_baseline;
+    return rank == 0 ? &palette_baseline : nullptr;
 }
-
-const PaletteKernels& baseline_palette_kernels() { return palette_baseline; }
 
 }  // namespace softcount

@@ -1,6 +1,6 @@
-// The kernels of palette.h, in vectors of sixteen floats (GCC and Clang extension). Included by palette_avx2.cpp and
-// palette_baseline.cpp, which set PALETTE_NAME. No templates of the standard library here: a shared inline function
-// compiled with AVX2 could be linked into the baseline.
+// The kernels of palette.h, in vectors of sixteen floats (GCC and Clang extension). Included by
+// palette_avx512.cpp, palette_avx2.cpp and palette_baseline.cpp, which set PALETTE_NAME. No templates of the standard
+// library here: a shared inline function compiled with AVX2 could be linked into the baseline.
 
 #include <cstdlib>
 #include <cstring>

@@ -64,3 +64,21 @@ def test_module_and_optimiser_are_restored_through_a_file(tmp_path):
 def test_a_module_of_another_shape_is_refused():
     with pytest.raises(RuntimeError, match="size mismatch"):
         load_module(nn.Linear(3, 4), module_state(nn.Linear(3, 5)))
+
+
+def test_modules_take_copies_of_arrays_and_refuse_what_does_not_fit():
+    module = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    weight = module[0].weight
+    state = module_state(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)), copy=True)
+    state["1.running_mean"] += 4
+    load_module(module, state)
+    assert module[0].weight is weight
+    for name, array in module_state(module).items():
+        np.testing.assert_array_equal(array, state[name])
+        assert not np.shares_memory(array, state[name])
+    row = {**state, "0.weight": state["0.weight"][:1]}  # would broadcast
+    with pytest.raises(RuntimeError, match=r"size mismatch for 0\.weight"):
+        load_module(module, row)
+    with pytest.raises(RuntimeError, match=r"Missing key.*1\.running_mean"):
+        load_module(module, {name: array for name, array in state.items() if name != "1.running_mean"})
+    np.testing.assert_array_equal(weight.detach().numpy(), state["0.weight"])

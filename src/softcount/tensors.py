@@ -60,9 +60,9 @@ def load_module(module: nn.Module, state: Mapping[str, Any]) -> None:
     own = module.state_dict()
     if own.keys() != new.keys() or any(own[name].shape != new[name].shape for name in own):
         module.load_state_dict(new)  # says what does not fit
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(new[name])
+        return
+    for name, tensor in own.items():  # they share their memory with the module
+        tensor.copy_(new[name])
 
 
 def optimiser_state(optimiser: torch.optim.Optimizer) -> State:

@@ -3,13 +3,13 @@
     python -m softcount.experiments.maze_goal --size 21 --agents MEME-RECODE-AP --layouts 0 1 2 --seeds 0 1
 
 Each run is a training run of its own process in `--runs`, with the preset of the maze's size. It goes on
-in stretches of `--stretch` steps until two evaluations in a row reached the goal in `--solved` of
-their episodes (and `--beyond` steps more), or `--steps` are over, or, with `--stalled N`, N steps have
-shown no new place and the goal was never reached. Then it leaves one JSON file in `--out` and is not run
-again while that is there; a run that was stopped is resumed. The file holds the configuration, when each
-place was first seen and how deep in the maze, when the goal was first reached, the evaluations on the way,
-how the bonus compared with true counts, how long it trained (evaluations and start-up not counted) and
-the machine. The picture shows all runs of the folder.
+in stretches of `--stretch` steps until the last two evaluations reached the goal in `--solved` of their
+episodes, or, with `--beyond N`, until N steps after two in a row first did, or `--steps` are over, or, with
+`--stalled N`, N steps have shown no new place and the goal was never reached. Then it leaves one JSON file
+in `--out` and is not run again while that is there; a run that was stopped is resumed. The file holds the
+configuration, when each place was first seen and how deep in the maze, when the goal was first reached,
+the evaluations on the way, how the bonus compared with true counts, how long it trained (without start-up
+and the evaluation at the end of a stretch) and the machine. The picture shows all runs of the folder.
 
 Options that are not listed below go to `softcount train`: `--no-overlap` lets a run have one core.
 """
@@ -76,12 +76,12 @@ def train(
     """Trains a run until it is solved, stalled or over, in processes of their own, from where it was left."""
     folder = runs / setting.name
     runs.mkdir(parents=True, exist_ok=True)
+    _check_options(folder, extra)
     while (done := steps_done(folder)) < setting.steps and not is_solved(folder, solved, beyond):
         if stalled is not None and is_stalled(folder, stalled):
             break
         until = min(setting.steps, done // stretch * stretch + stretch)
         if (folder / CONFIG).exists():
-            _check_options(folder, extra)
             command = ["resume", str(folder), "--steps", str(until)]
         else:
             options = [f"size={setting.size}", f"layout={setting.layout}"]

@@ -194,7 +194,10 @@ class GridTorso(Torso):
         """Features of cells whose colours are rows of a table; `index` is `[N, cells]`."""
         if len(self.dense) == 0:
             return look_up(index, table)
-        features: Tensor = self.dense[1:](coloured(index, table, cast(nn.Linear, self.dense[0])))
+        first, *rest = self.dense
+        features = coloured(index, table, cast(nn.Linear, first))
+        for module in rest:
+            features = module(features)
         return features
 
 

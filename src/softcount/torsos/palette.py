@@ -38,7 +38,9 @@ def coloured(index: Tensor, table: Tensor, layer: nn.Linear) -> Tensor:
     if _can_fuse(index, table, layer):
         num_colours = int(index.max()) + 1
         if is_less_work(len(index), num_colours, table.shape[1]):
-            cells = index.to(torch.uint8).contiguous()
+            cells = index.to(
+                torch.uint8, copy=True
+            )  # the caller may overwrite its own before the gradient is taken
             fused: Tensor = Coloured.apply(cells, table[:num_colours], layer.weight, layer.bias)  # type: ignore[no-untyped-call]
             return fused
     plain: Tensor = layer(look_up(index, table))
@@ -51,8 +53,11 @@ def look_up(index: Tensor, table: Tensor) -> Tensor:
 
 
 def is_less_work(num_rows: int, num_colours: int, channels: int) -> bool:
-    """Says whether C products and N sums take less than N products, for each cell and unit."""
-    return num_colours <= MAX_COLOURS and num_colours * channels + num_rows < num_rows * channels
+    """Says whether C products and N sums take less than N products, for each cell and unit.
+
+    Products made here have to bring their weights in order first and take about as long as three sums.
+    """
+    return num_colours <= MAX_COLOURS and 3 * num_colours * channels + num_rows < num_rows * channels
 
 
 class Coloured(torch.autograd.Function):
@@ -60,7 +65,7 @@ class Coloured(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, index: Tensor, table: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        out = torch.empty(len(index), len(weight))
+        out = weight.new_empty(len(index), len(weight))
         ctx.save_for_backward(index, table, weight)
         _palette.forward(*_arrays(index, table, weight, bias), out.numpy())
         return out
@@ -69,7 +74,7 @@ class Coloured(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor, Tensor]:
         index, table, weight = ctx.saved_tensors
-        grad_table, grad_weight = torch.empty_like(table), torch.empty_like(weight)
+        grad_table, grad_weight = table.new_empty(table.shape), weight.new_empty(weight.shape)
         gradients = grad_table.numpy(), grad_weight.numpy()
         _palette.backward(*_arrays(index, table, weight, grad), *gradients)
         return None, grad_table, grad_weight, grad.sum(0)
@@ -79,7 +84,8 @@ def _can_fuse(index: Tensor, table: Tensor, layer: nn.Linear) -> bool:
     tensors = (table, layer.weight, layer.bias)
     return (
         _palette is not None
-        and len(index) > 0
+        and index.numel() > 0
+        and (index.dtype == torch.uint8 or int(index.min()) >= 0)
         and all(x is not None and x.device.type == "cpu" and x.dtype == torch.float32 for x in tensors)
     )
 

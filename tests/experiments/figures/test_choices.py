@@ -51,7 +51,7 @@ def test_the_first_is_the_preset_with_atoms_that_stay_in_the_maze_of_the_seed():
 
 def test_the_picture_compares_coverage_with_the_same_seed_and_shows_what_is_paid():
     def row(name, seed, seen, scores):
-        snapshot = {"step": 100, "visits": [9, 3, 0, 0], "scores": scores}
+        snapshot = {"step": 40, "visits": [9, 3, 0, 0], "scores": scores}
         seen = {"first_seen": [*seen, 0], "num_places": 4, "steps": 100}
         return {"name": name, "seed": seed, "snapshots": [snapshot], **seen}
 
@@ -62,6 +62,7 @@ def test_the_picture_compares_coverage_with_the_same_seed_and_shows_what_is_paid
         row("k-5", 0, [1, 0, 0], bad),
         row("k-5", 1, [50, 0, 0], good),
         row("k-20", 1, [1, 1, 1], good),
+        row("k-20", 2, [1, 1, 1], good),  # nothing to compare it with
     ]
     coverage, agreement, contrast = plot(rows).axes
     assert [label.get_text() for label in coverage.get_yticklabels()] == [

@@ -41,15 +41,23 @@ def test_agreement_is_one_where_rarer_places_are_paid_more():
     assert coverage.agreement({"visits": [1]}) is None
 
 
-def test_contrast_is_the_median_over_moments_of_new_over_known_pay():
-    # first moment: 3 (of 2, 3, 4) over 1; last: 0.9 over 0.2 (of 0.1, 0.2, 0.5)
-    assert coverage.contrast(ROWS[0]) == pytest.approx((3 / 1 + 0.9 / 0.2) / 2)
-    assert coverage.contrast(ROWS[1]) == pytest.approx((3 / 1 + 0.2 / 0.5) / 2)
-    assert coverage.contrast(ROWS[2]) is None
-    all_known = {"visits": [1, 2], "scores": [0.5, 0.1]}
-    assert coverage.contrast({"snapshots": [all_known]}) is None
-    none_of_it = {"visits": [1, 0], "scores": [0.5, 2.0]}
-    assert coverage.contrast({"snapshots": [all_known, none_of_it]}) == pytest.approx(4.0)
+def test_contrast_is_the_median_over_moments_of_the_first_half_of_new_over_known_pay():
+    def contrast(*moments, steps=100):
+        names = ("step", "visits", "scores")
+        return coverage.contrast(
+            {"steps": steps, "snapshots": [dict(zip(names, moment)) for moment in moments]}
+        )
+
+    early = 10, [5, 4, 1, 0, 0, 0], [0.1, 0.2, 0.5, 2, 3, 4]  # 3 over 0.2
+    later = 50, [5, 4, 1, 1, 0, 0], [0.1, 0.2, 0.3, 0.3, 1, 2]  # 1.5 over 0.25
+    too_late = 60, [5, 4, 1, 1, 0, 0], [0.1, 0.2, 0.3, 0.3, 9, 9]
+    assert contrast(early) == pytest.approx(15)
+    assert contrast(early, later, too_late) == pytest.approx((15 + 6) / 2)
+    assert contrast(too_late, steps=120) == pytest.approx(36)
+    all_known, nothing_paid = (20, [1, 2], [0.5, 0.1]), (30, [1, 0], [0, 0])
+    assert contrast(all_known, nothing_paid, too_late) is None
+    assert contrast(all_known, early) == pytest.approx(15)
+    assert coverage.contrast(ROWS[2]) is None  # of a bonus that scores no places
 
 
 def test_coverage_counts_places_from_the_step_they_were_seen_at():
@@ -86,5 +94,8 @@ def test_agreement_is_drawn_for_bonuses_that_score_places():
 
 def test_a_line_of_text_has_every_seed():
     first, second = coverage.describe_runs(ROWS, {"A": "first"})
-    assert first.startswith("first: places 3 / 1 of 4; area 0.35 / 0.20; goal first at 100 / -; ρ 1.00 / ")
+    assert first == (
+        "first: places 3 / 1 of 4; area 0.35 / 0.20; goal first at 100 / -; ρ 1.00 / -0.77; "
+        "new over known 3.0 / 3.0"
+    )
     assert second == "B: places 1 of 4; area 0.00; goal first at -"

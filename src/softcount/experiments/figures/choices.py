@@ -98,8 +98,8 @@ def plot(rows: Sequence[Row]) -> Any:
     """Draws, a dot a seed: coverage against the same seed unchanged, sorted; and two measures of pay."""
     figure = new_figure(13, 0.3 * len(CHANGES) + 1.2)
     panels = figure.subplots(1, 3, sharey=True)
-    groups = by_name(rows)
-    base = {row["seed"]: area(row) for row in groups[BASE]}
+    base = {row["seed"]: area(row) for row in rows if row["name"] == BASE}
+    groups = by_name([row for row in rows if row["seed"] in base])
     gains = {name: [area(row) - base[row["seed"]] for row in group] for name, group in groups.items()}
     order = sorted(groups, key=lambda name: sum(gains[name]) / len(gains[name]))
     for i, name in enumerate(order):
@@ -116,7 +116,9 @@ def plot(rows: Sequence[Row]) -> Any:
     panels[0].set_yticks(range(len(order)), [CHANGES[name][0] for name in order], fontsize=8)
     panels[0].set_xlabel("mean share of places visited over 150,000 steps,\nless that without a change")
     panels[1].set_xlabel("rank correlation of the bonus with\nthe true-count bonus at the end")
-    panels[2].set(xlabel="pay of new over that of known places,\nmedian over the run", xscale="log")
+    panels[2].set(
+        xlabel="pay of new over that of known places,\nmedian over the first half of the run", xscale="log"
+    )
     panels[2].axvline(1, color="0.7", linewidth=0.8)
     figure.suptitle(
         "11×11 Disco Maze, one change at a time (a dot a seed; red: nothing changed)", fontsize=10

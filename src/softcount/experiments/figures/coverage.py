@@ -5,7 +5,8 @@
     agreement     Spearman's rank correlation, over all places, between what a visit would be paid now
                   and 1/√(N + 1), N the true number of visits so far
     contrast      what a place never visited would be paid, over what a visited one would: medians over
-                  places, then over the moments that have both kinds
+                  places, then over the moments of the first half of the run that have both kinds (later
+                  known places are paid less and less, and who covers a maze soon has no such moments)
 
 Thin lines are seeds, thick ones their means.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.experiments.figures.jobs import Row
+from softcount.experiments.figures.jobs import Row, per_seed
 from softcount.types import Array
 
 COLOURS = (
@@ -56,7 +57,7 @@ def contrast(row: Row) -> float | None:
     ratios = []
     for snapshot in row["snapshots"]:
         scores, is_known = np.array(snapshot.get("scores", [])), np.array(snapshot["visits"]) > 0
-        if len(scores) and is_known.any() and not is_known.all():
+        if snapshot["step"] <= row["steps"] / 2 and scores.any() and is_known.any() and not is_known.all():
             ratios.append(np.median(scores[~is_known]) / max(np.median(scores[is_known]), 1e-12))
     return float(np.median(ratios)) if ratios else None
 
@@ -136,10 +137,10 @@ def describe_runs(rows: Sequence[Row], labels: Mapping[str, str]) -> list[str]:
     for name, group in by_name(rows).items():
         places = [sum(first > 0 for first in row["first_seen"]) for row in group]
         final = [agreement(row["snapshots"][-1]) for row in group]
-        shown = "" if final[0] is None else "; ρ " + " / ".join(f"{x:.2f}" for x in final if x is not None)
+        shown = "" if final[0] is None else f"; ρ {per_seed(final)}"
         contrasts = [contrast(row) for row in group]
-        if contrasts[0] is not None:
-            shown += "; new over known " + " / ".join(f"{x:.1f}" for x in contrasts if x is not None)
+        if any(value is not None for value in contrasts):
+            shown += f"; new over known {per_seed(contrasts, 1)}"
         goals = " / ".join(f"{row['first_goal']:,}" if row["first_goal"] else "-" for row in group)
         areas = " / ".join(f"{area(row):.2f}" for row in group)
         lines.append(
