@@ -18,6 +18,8 @@ FIELDS = {
     "reembed-near": "memory.far_tolerance: 0.2 -> 0.05, reembed_every: 0 -> 20",
     "reembed-eager": "memory.insertion_probability: 0.05 -> 0.3, reembed_every: 0 -> 20",
     "reembed-k-5": "memory.neighbours: 10 -> 5, reembed_every: 0 -> 20",
+    "reembed-fast-copy": "reembed_every: 0 -> 20, trainer.acting: slow -> latest",
+    "reembed-ratio-8": "reembed_every: 0 -> 20, replay.replay_ratio: 4.0 -> 8.0",
     "warmup-paper": "memory.warmup_atoms: 400 -> 200",
     "k-20": "memory.neighbours: 10 -> 20",
     "k-5": "memory.neighbours: 10 -> 5",

@@ -3,7 +3,7 @@
 The setting is that of all figures with agents: the laptop preset with atoms that stay where they were put.
 Most changes go back to the paper's value, or to the plainest one where the paper is silent, and leave
 everything else. "Atoms follow the representation" is the one that the preset itself took up; the
-three that follow say what could be added to it.
+ones that follow say what could be added to it.
 """
 
 from __future__ import annotations
@@ -56,6 +56,14 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
         {"reembed_every": 20, **_memory(insertion_probability=0.3)},
     ),
     "reembed-k-5": ("they follow, and k = 5", {"reembed_every": 20, **_memory(neighbours=5)}),
+    "reembed-fast-copy": (
+        "they follow, and no slow copy",
+        {"reembed_every": 20, "trainer": replace(LAPTOP.trainer, acting="latest")},
+    ),
+    "reembed-ratio-8": (
+        "they follow, and replay ratio 8",
+        {"reembed_every": 20, "replay": replace(LAPTOP.replay, replay_ratio=8.0)},
+    ),
     "warmup-paper": ("the paper's warm-up", _memory(warmup_atoms=ATARI.memory.warmup_atoms)),
     "k-20": ("k = 20", _memory(neighbours=20)),
     "k-5": ("k = 5", _memory(neighbours=5)),
