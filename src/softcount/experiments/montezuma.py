@@ -105,7 +105,11 @@ def summarise(folder: Path) -> dict[str, Any]:
     rows = read_reports(folder)
     kept = {
         "return": "charts/episodic_return",
+        "length": "charts/episodic_length",
         "intrinsic_return": "charts/intrinsic_return",
+        "intrinsic_reward": "intrinsic/reward_mean",
+        "soft_count": "intrinsic/soft_count",
+        "accuracy": "representation/accuracy",
         "steps_per_second": "charts/SPS",
         "atoms": "intrinsic/atoms",
         "replay_bytes": "replay/bytes",
