@@ -101,7 +101,7 @@ COMMANDS = (
     Command(
         name="maze_21",
         paper="Fig. 13 (the goal of the Disco Maze), at the paper's size",
-        claim="MEME-RECODE-AP finds the goal of the 21×21 maze; of the others only true counts do.",
+        claim="MEME-RECODE-AP finds the goal of the 21×21 maze; without bonus, or with RND, it is not found.",
         laptop_cost="24 runs, 10 to 40 CPU-minutes each",
         paper_cost="1e8 steps",
         commands=(
