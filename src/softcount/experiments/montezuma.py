@@ -143,6 +143,7 @@ def draw(results: Sequence[dict[str, Any]]) -> Any:
     for axes, title in zip(panels, ("rooms visited", "positions visited", "mean return of the actors")):
         steps_below(axes)
         axes.set(xlabel="frames", title=title)
+        axes.set_ylim(bottom=0)
     panels[0].legend(frameon=False, fontsize=8)
     return figure
 
