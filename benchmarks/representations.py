@@ -73,6 +73,7 @@ def bench_representations() -> list[dict[str, Any]]:
         data = sequence(spec, length, batch, rng)
         for kind in KINDS:
             model: Any = make_representation(kind, spec, DiscreteActions(18), config).eval()
+            model.after_update()  # as after the first one: RND says nothing before
 
             @torch.inference_mode()
             def embed(model: Any = model, frames: torch.Tensor = frames) -> Any:

@@ -25,7 +25,6 @@ def edited(change):
     ("change", "message"),
     [
         (lambda c: c.update(stepz=3), r"config.stepz is not a field of RunConfig"),
-        (lambda c: c["memory"].pop("size"), r"config.memory.size is missing"),
         (lambda c: c["memory"].update(size="big"), r"config.memory.size is 'big'; expected int"),
         (lambda c: c["memory"].update(size=True), r"config.memory.size is True; expected int"),
         (lambda c: c["memory"].update(removal="best"), r"config.memory.removal is 'best'"),
@@ -41,6 +40,17 @@ def edited(change):
 def test_what_does_not_fit_is_named(change, message):
     with pytest.raises(ValueError, match=message):
         from_json(edited(change))
+
+
+def test_a_field_that_an_older_file_lacks_has_its_default_and_is_named_once():
+    text = edited(lambda c: (c["memory"].pop("size"), c["meme"]["loss"].pop("sigma_floor_of")))
+    with pytest.warns(
+        UserWarning, match="without config.meme.loss.sigma_floor_of, config.memory.size;"
+    ) as said:
+        assert from_json(text) == RunConfig()
+    assert len(said) == 1
+    with pytest.raises(ValueError, match=r"config\.size is missing"):
+        structure(RecodeConfig, {})
 
 
 def test_what_is_not_json_is_an_error():

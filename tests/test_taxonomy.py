@@ -93,3 +93,10 @@ def test_the_size_of_the_embedding_reaches_the_memory():
     assert (bonus.memory.config.size, bonus.memory.config.dim) == (10, 7)
     with pytest.raises(ValueError, match="expected their size as dim"):
         make_bonus(parse("NGU-AP"))
+
+
+@pytest.mark.parametrize(("said", "expected"), [(None, 10), (3, 3), (1, 1)])
+def test_a_time_step_of_the_memory_is_one_embedding_of_every_environment(said, expected):
+    memory = RecodeConfig(count_discount=0.9, embeddings_per_step=said)
+    bonus = make_bonus(parse("RECODE-AP"), dim=4, num_envs=10, memory=memory)
+    assert bonus.config.memory.embedding_discount == pytest.approx(0.9 ** (1 / expected), rel=1e-14)

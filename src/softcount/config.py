@@ -1,7 +1,8 @@
 """The whole configuration of a run: one frozen record of the records of its parts.
 
 Written to `RUN/config.json` and read back exactly, so that the file repeats the run. A
-field that is unknown, missing or of the wrong type is an error that names it.
+field that is unknown or of the wrong type is an error that names it. One that is missing was
+not there when the file was written; it gets its default, and a warning says which.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import dataclasses
 import json
 import types
 import typing
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, Union
@@ -17,11 +19,11 @@ from typing import Any, Literal, TypeVar, Union
 from softcount.agents.meme.agent import MemeConfig
 from softcount.agents.meme.bandit import BanditConfig
 from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.terminal import TerminalObservations
 from softcount.memory import RecodeConfig
 from softcount.replay.sequences import ReplayConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
-from softcount.roles.memory_server import TerminalObservations
 
 T = TypeVar("T")
 
@@ -119,7 +121,14 @@ def from_json(text: str) -> RunConfig:
         content = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"the configuration is not JSON: {error}") from error
-    return structure(RunConfig, content)
+    missing: list[str] = []
+    config = structure(RunConfig, content, missing=missing)
+    if missing:
+        warnings.warn(
+            f"the configuration is of an older version without {', '.join(missing)}; the defaults are taken",
+            stacklevel=2,
+        )
+    return config
 
 
 def changes(before: RunConfig, after: RunConfig) -> list[str]:
@@ -129,17 +138,17 @@ def changes(before: RunConfig, after: RunConfig) -> list[str]:
     return [f"{name}: {old.get(name)} -> {new.get(name)}" for name in names if old.get(name) != new.get(name)]
 
 
-def structure(kind: type[T], content: Any, path: str = "config") -> T:
-    """Builds a typed value from what JSON holds.
+def structure(kind: type[T], content: Any, path: str = "config", missing: list[str] | None = None) -> T:
+    """Builds a typed value from what JSON holds; fields that it lacks are added to `missing`, or an error.
 
     >>> structure(tuple[int, ...], [1, 2])
     (1, 2)
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(kind):
-        return typing.cast(T, _structure_record(kind, content, path))
+        return typing.cast(T, _structure_record(kind, content, path, missing))
     if origin in (Union, types.UnionType):
-        return typing.cast(T, _structure_union(arguments, content, path))
+        return typing.cast(T, _structure_union(arguments, content, path, missing))
     if origin is Literal:
         if content in arguments:
             return typing.cast(T, content)
@@ -147,10 +156,11 @@ def structure(kind: type[T], content: Any, path: str = "config") -> T:
     if origin is tuple and isinstance(content, list | tuple):
         kinds = [arguments[0]] * len(content) if arguments[1:] == (...,) else list(arguments)
         if len(kinds) == len(content):
-            parts = (structure(k, x, f"{path}[{i}]") for i, (k, x) in enumerate(zip(kinds, content)))
+            parts = (structure(k, x, f"{path}[{i}]", missing) for i, (k, x) in enumerate(zip(kinds, content)))
             return typing.cast(T, tuple(parts))
     if origin is dict and isinstance(content, Mapping):
-        values = {key: structure(arguments[1], value, f"{path}[{key!r}]") for key, value in content.items()}
+        items = content.items()
+        values = {key: structure(arguments[1], value, f"{path}[{key!r}]", missing) for key, value in items}
         return typing.cast(T, values)
     if kind is float and isinstance(content, int) and not isinstance(content, bool):
         return typing.cast(T, float(content))
@@ -163,7 +173,7 @@ def structure(kind: type[T], content: Any, path: str = "config") -> T:
     raise ValueError(f"{path} is {content!r}; expected {getattr(kind, '__name__', kind)}")
 
 
-def _structure_record(kind: Any, content: Any, path: str) -> Any:
+def _structure_record(kind: Any, content: Any, path: str, missing: list[str] | None) -> Any:
     if not isinstance(content, Mapping):
         raise ValueError(f"{path} is {content!r}; expected the fields of {kind.__name__}")
     hints = typing.get_type_hints(kind)
@@ -171,19 +181,25 @@ def _structure_record(kind: Any, content: Any, path: str) -> Any:
     unknown = sorted(set(content) - set(known))
     if unknown:
         raise ValueError(f"{path}.{unknown[0]} is not a field of {kind.__name__} (it has {', '.join(known)})")
-    missing = [name for name in known if name not in content]
-    if missing:
-        raise ValueError(f"{path}.{missing[0]} is missing")
-    return kind(**{name: structure(hints[name], content[name], f"{path}.{name}") for name in known})
+    given = [name for name in known if name in content]
+    lacking = [name for name in known if name not in content]
+    if lacking and missing is None:
+        raise ValueError(f"{path}.{lacking[0]} is missing")
+    record = kind(
+        **{name: structure(hints[name], content[name], f"{path}.{name}", missing) for name in given}
+    )
+    if missing is not None:
+        missing += [f"{path}.{name}" for name in lacking]
+    return record
 
 
-def _structure_union(kinds: tuple[Any, ...], content: Any, path: str) -> Any:
+def _structure_union(kinds: tuple[Any, ...], content: Any, path: str, missing: list[str] | None) -> Any:
     if content is None and type(None) in kinds:
         return None
     errors = []
     for kind in kinds:
         try:
-            return structure(kind, content, path)
+            return structure(kind, content, path, missing)
         except (ValueError, TypeError) as error:
             errors.append(str(error))
     raise ValueError(errors[0] if len(errors) == 1 else f"{path} fits none of its kinds: {'; '.join(errors)}")

@@ -19,6 +19,7 @@ from softcount.replay.sequences import ReplayConfig
 from softcount.representations import make
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import GRID, GRID_TRAINER
+from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.taxonomy import parse
 from softcount.torsos import GridConfig
@@ -33,7 +34,11 @@ ATARI = RunConfig(
 )
 """The paper's Atari table; fields not named here have their values as defaults."""
 
+ATARI_LETTER = replace(ATARI, memory=replace(ATARI.memory, embeddings_per_step=1))
+"""The same with one discount per embedding, as Algorithm 1 prints it: a memory of seconds. Decision 10."""
+
 DM_HARD_8 = RunConfig(
+    agent="MEME-RECODE-CASM",
     env="dm-hard-8/baseball",
     num_envs=64,
     steps=10_000_000_000,
@@ -112,7 +117,13 @@ LAPTOP_21 = replace(
 each other: k is smaller, and with it the bandwidth (decision 145), and the goal is worth more than
 wandering about (147)."""
 
-PRESETS = {"laptop": LAPTOP, "laptop-21": LAPTOP_21, "atari": ATARI, "dm-hard-8": DM_HARD_8}
+PRESETS = {
+    "laptop": LAPTOP,
+    "laptop-21": LAPTOP_21,
+    "atari": ATARI,
+    "atari-letter": ATARI_LETTER,
+    "dm-hard-8": DM_HARD_8,
+}
 
 
 def suited(preset: RunConfig, agent: str) -> RunConfig:
@@ -120,7 +131,7 @@ def suited(preset: RunConfig, agent: str) -> RunConfig:
 
     Other bonuses keep the normalisation of their own papers. Episodic ones are not relabelled: they
     depend on the episode. A predictor learns as in its paper, at a constant rate and without a slow copy,
-    which are there to let an embedding settle.
+    which are there to let an embedding settle. At the paper's scale NGU's predictor has NGU's sizes.
 
     >>> suited(LAPTOP, "MEME-RECODE-AP") == LAPTOP, suited(LAPTOP, "MEME-RND").normaliser
     (True, None)
@@ -130,6 +141,8 @@ def suited(preset: RunConfig, agent: str) -> RunConfig:
     if recipe.bonus in ("recode", "place_count", "none"):
         return config
     config = replace(config, normaliser=None, relabel=preset.relabel and recipe.bonus == "surprise")
+    if recipe.bonus == "ngu" and preset.representation.rnd == RndConfig():
+        config = replace(config, representation=replace(preset.representation, rnd=NGU_RND))
     if recipe.bonus == "episodic" or preset.trainer.schedule == "constant":
         return config
     return replace(config, trainer=replace(TrainerConfig(), weight_decay=preset.trainer.weight_decay))

@@ -131,8 +131,8 @@ def make_bonus(
 ) -> Bonus | None:
     """Builds the bonus of a recipe for embeddings of size `dim`; None where it has none.
 
-    `memory` replaces the paper's constants of RECODE (its `dim` is overruled), `normaliser`
-    the one that the bonus has by default.
+    `memory` replaces the paper's constants of RECODE (its `dim` is overruled, and one time step is
+    `num_envs` embeddings unless it says otherwise), `normaliser` the one that the bonus has by default.
 
     >>> make_bonus(parse("MEME")) is None, make_bonus(parse("RND")).made_where
     (True, 'acting')
@@ -141,7 +141,10 @@ def make_bonus(
         raise ValueError(f"{recipe.name} counts embeddings; expected their size as dim, got None")
     if recipe.bonus == "recode":
         assert dim is not None
-        config = RecodeBonusConfig(memory=replace(memory or RecodeConfig(), dim=dim))
+        memory = replace(memory or RecodeConfig(), dim=dim)
+        if memory.embeddings_per_step is None:
+            memory = replace(memory, embeddings_per_step=num_envs)
+        config = RecodeBonusConfig(memory=memory)
         config = replace(config, normaliser=normaliser) if normaliser else config
         return Recode(config, seed=seed, engine=engine, num_threads=num_threads)
     if recipe.bonus == "episodic":

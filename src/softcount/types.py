@@ -65,6 +65,11 @@ class Features(NamedTuple):
     embedding: Array | None = None  # [B, D] float32
     surprise: Array | None = None  # [B] float32
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the representation cannot tell anything yet: nothing is paid for it, nothing absorbed."""
+        return self.embedding is None and self.surprise is None
+
 
 class TimeStep(NamedTuple):
     """What a vector environment returns at time t, for all its copies.

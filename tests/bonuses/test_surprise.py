@@ -50,5 +50,7 @@ def test_a_surprise_that_is_not_a_number_is_refused_and_changes_nothing():
 
 
 def test_a_missing_surprise_is_explained():
-    with pytest.raises(ValueError, match="which is None; expected one, as RND gives it"):
+    with pytest.raises(
+        ValueError, match="which is None; expected one; RND gives none before its first update"
+    ):
         Surprise().observe(Features(embedding=np.ones((1, 2))), np.zeros(1, int), np.zeros(1, bool))

@@ -214,3 +214,12 @@ def test_an_episode_end_empties_the_memory_of_that_environment_alone(name):
     known = bonus.score(Features(embedding + 3, surprise), ids)
     assert known[0] == known[2] == known[3] > 0
     assert known[1] == 0  # fewer than k neighbours in the new episode
+
+
+def test_a_loaded_bonus_reports_what_the_saved_one_did(make, tmp_path):
+    bonus, other = make(), make()
+    run(bonus, 0, 35)
+    store.save(tmp_path / "bonus", bonus.state_dict(), kind="bonus")
+    other.load_state_dict(store.load(tmp_path / "bonus", kind="bonus"))
+    assert bonus.metrics()
+    assert other.metrics() == bonus.metrics()

@@ -78,6 +78,8 @@ class Pair:
         if self.bonus.made_where == "learning":
             return np.zeros(NUM_ENVS, np.float32)
         arrays = Features(*(None if part is None else part.numpy() for part in features))
+        if arrays.is_empty:
+            return np.zeros(NUM_ENVS, np.float32)
         return self.bonus.observe(arrays, np.arange(NUM_ENVS), data.is_first[t])
 
     def learn_rewards(self, rows: Sequence) -> np.ndarray:

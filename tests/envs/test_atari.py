@@ -279,3 +279,49 @@ def test_pitfalls_rooms_are_a_ring_that_the_game_itself_follows():
         if result[4]["place"]:
             break
     assert result[4]["place"] == 254
+
+
+class Film:
+    """An emulator that shows the number of the frame and ends at a given one."""
+
+    def __init__(self, last):
+        self.frame, self.last = 0, last
+
+    def act(self, action):
+        self.frame += 1
+        return 0.0
+
+    def game_over(self):
+        return self.frame == self.last
+
+    def getScreenGrayscale(self, out):
+        out[...] = 0
+        out.reshape(-1)[self.frame] = 1  # a pixel a frame, so that a pooled picture tells its frames
+
+    def lives(self):
+        return 1
+
+    def getEpisodeFrameNumber(self):
+        return self.frame
+
+    def getRAM(self):
+        return np.zeros(128, np.uint8)
+
+
+@pytest.mark.parametrize("repeat", [1, 2, 3, 4])
+@pytest.mark.parametrize("num_before", [0, 1])
+def test_whenever_a_game_ends_only_its_last_two_frames_are_seen(repeat, num_before):
+    for length in range(1, repeat + 1):
+        env = Atari(AtariConfig(action_repeat=repeat, **NO_NOOPS))
+        env.reset(seed=0)
+        env.ale = Film(last=num_before * repeat + length)
+        env.places = None
+        env._look()  # frame 0, as at a reset
+        for _ in range(num_before):
+            env.step(0)
+        observation, _, is_terminal, _, _ = env.step(0)
+        shown = set(np.flatnonzero(observation.reshape(-1)).tolist())
+        last = num_before * repeat + length
+        assert is_terminal
+        was_looked_at = length in (1, repeat)  # the frame before the last: by the step before, or by this one
+        assert shown == ({last - 1, last} if was_looked_at else {last}), (repeat, length)

@@ -7,6 +7,7 @@ import pytest
 from softcount.integrations import SMALL_WORLD
 from softcount.integrations.defaults import SETTLING_GRID, choose_representation
 from softcount.presets import LAPTOP
+from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.types import ArraySpec
 
 
@@ -19,12 +20,18 @@ from softcount.types import ArraySpec
     ],
 )
 def test_the_encoder_follows_from_the_shape(shape, dtype, torso, dim):
-    chosen = choose_representation(ArraySpec(shape, dtype)).embedding
+    chosen = choose_representation(ArraySpec(shape, dtype), "ap").embedding
     assert (chosen.torso, chosen.dim, chosen.layer_norm) == (torso, dim, True)
 
 
 def test_a_named_encoder_is_taken_as_it_is():
-    assert choose_representation(ArraySpec((15, 15, 3), "uint8"), "grid").embedding.torso == "grid"
+    assert choose_representation(ArraySpec((15, 15, 3), "uint8"), "ap", "grid").embedding.torso == "grid"
+
+
+def test_frames_are_distilled_as_in_the_paper_of_the_bonus():
+    frame = ArraySpec((84, 84, 4), "uint8")
+    assert choose_representation(frame, "rnd").rnd == RndConfig()
+    assert choose_representation(frame, "ap+rnd").rnd == NGU_RND
 
 
 def test_small_worlds_have_the_laptop_presets_memory_but_for_its_size():

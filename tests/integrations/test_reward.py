@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -347,3 +349,63 @@ def test_updates_come_on_schedule_and_the_first_makes_up_for_those_before():
     eager = make(config=IntrinsicRewardConfig(**{**vars(SMALL), "first_updates": 7}))
     run(eager, Loop(), 10)
     assert eager.trainer.num_updates == 7
+
+
+@pytest.mark.parametrize("name", ["RND", "NGU-AP"])
+def test_observation_statistics_begin_with_all_that_was_seen(name):
+    bonus, loop = make(name), Loop()
+    while bonus.trainer.num_updates == 0:
+        before = bonus.bonus.state_dict()
+        assert (run(bonus, loop, 1) == 0).all()
+    seen = np.concatenate([np.asarray(part) for part in bonus.history.observations()])
+    assert len(seen) == bonus.history.num_rows.sum() >= SMALL.first_update
+    assert (before["num_errors"] if name == "NGU-AP" else before["normaliser"]["average"]["weight"]) == 0
+    fresh = make(name)
+    for part in bonus.history.observations():
+        fresh.trainer.learn_statistics(part)
+    parts = [bonus.trainer.module, fresh.trainer.module]
+    ours, expected = ((part.surprising if name == "NGU-AP" else part).normaliser for part in parts)
+    assert int(expected.count) == len(seen)
+    np.testing.assert_allclose(expected.mean, seen.astype(np.float64).mean(0), rtol=1e-9)
+    assert int(ours.count) >= len(seen)  # updates that were made up for have added their batches
+
+
+def test_what_is_asked_before_the_first_update_is_worth_nothing():
+    bonus = make("RND")
+    assert bonus.score(Loop().obs).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("rule", "is_paid"), [("paid", True), ("unpaid", False), ("skipped", False)])
+def test_byol_explore_pays_deaths_as_the_settings_say(rule, is_paid):
+    bonus, loop = make("BYOL-Explore", config=replace(SMALL, terminal_observations=rule)), Loop()
+    paid, counted = [], []
+    observe = bonus.bonus.observe
+    bonus.bonus.observe = lambda features, *rest: (
+        counted.append(len(features.surprise)),
+        observe(features, *rest),
+    )[1]
+    take_in = bonus.take_in
+
+    def remember(obs, actions, arrived, terminated, truncated):
+        rewards = take_in(obs, actions, arrived, terminated, truncated)
+        paid.extend(rewards[terminated].tolist())
+        return rewards
+
+    bonus.take_in = remember
+    run(bonus, loop, 400)
+    assert len(paid) > 20
+    assert (max(paid) > 0) == is_paid
+    assert sum(counted) > 0
+
+
+def test_what_was_reported_is_reported_after_loading(tmp_path):
+    bonus, loop = make(), Loop()
+    run(bonus, loop, 60)
+    bonus.save(tmp_path / "bonus")
+    other = make(seed=3).load(tmp_path / "bonus")
+    assert "representation/loss" in bonus.metrics()
+    assert other.metrics() == bonus.metrics()
+
+
+def test_a_time_step_of_the_memory_is_one_of_all_environments():
+    assert make(num_envs=5).bonus.config.memory.embeddings_per_step == 5

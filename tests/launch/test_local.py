@@ -11,7 +11,7 @@ from softcount.config import RunConfig
 from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
 from softcount.launch.run import make_loop
-from softcount.presets import LAPTOP
+from softcount.presets import LAPTOP, suited
 
 TINY = replace(
     LAPTOP,
@@ -176,3 +176,62 @@ def test_the_learners_time_is_known_also_where_it_has_no_thread(overlap):
     assert loop.learner_seconds > 0
     if not overlap:
         assert loop.seconds["learner_wait"] >= loop.learner_seconds
+
+
+def shown_until_the_first_update(loop):
+    """Steps a loop to its first update; returns every observation up to there, `[N, ...]`."""
+    seen = []
+    while loop.pending is None:
+        seen.append(loop.roles.actor.timestep.observation.copy())
+        loop.step()
+    return np.concatenate(seen)
+
+
+@pytest.mark.parametrize("name", ["MEME-RND", "MEME-NGU-AP", "MEME-RNDonAP"])
+def test_until_the_first_update_surprise_is_neither_paid_nor_counted(name):
+    loop = loop_of(suited(TINY, name), False)
+    before = dict(leaves(loop.roles.memory.state_dict()))
+    shown_until_the_first_update(loop)
+    after = dict(leaves(loop.roles.memory.state_dict()))
+    assert before.keys() == after.keys()
+    for path in before:
+        np.testing.assert_array_equal(before[path], after[path], err_msg=path)
+    assert not any(loop.roles.replay.sample().sequence.steps.intrinsic.ravel())
+    while loop.num_updates < 2:
+        loop.step()
+    assert loop.roles.memory.metrics()["reward"] >= 0  # it observes now
+    assert dict(leaves(loop.roles.memory.state_dict())).keys() != before.keys()
+
+
+@pytest.mark.parametrize("name", ["MEME-RND", "MEME-NGU-AP"])
+def test_observation_statistics_begin_with_all_that_the_replay_holds(name):
+    loop = loop_of(
+        replace(suited(TINY, name), env_options={"size": 7, "layout": 1, "observation": "rgb"}), False
+    )
+    seen = shown_until_the_first_update(loop).astype(np.float64)
+    module = loop.roles.learner.trainer.module
+    normaliser = (module.surprising if name == "MEME-NGU-AP" else module).normaliser
+    assert int(normaliser.count) == len(seen) > 3 * TINY.batch_size
+    np.testing.assert_allclose(normaliser.mean, seen.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(normaliser.square, ((seen - seen.mean(0)) ** 2).sum(0), rtol=1e-9, atol=1e-9)
+    while loop.num_updates < 2:
+        loop.step()
+    assert int(normaliser.count) > len(seen)  # goes on with each batch
+
+
+def test_a_run_reports_the_same_when_resumed_before_a_step_in_which_all_copies_died():
+    loop = loop_of(TINY, False)
+    for _ in range(30):
+        loop.step()
+    twin = loop_of(TINY, False)
+    state = loop.state_dict()
+    segments = {name: make() for name, make in loop.roles.replay.segments().items()}
+    twin.load_state_dict(state, segments)
+    assert loop.roles.memory.metrics() == twin.roles.memory.metrics()
+    assert {"soft_count", "reward", "far_fraction"} <= twin.roles.memory.metrics().keys()
+
+
+def test_deaths_are_paid_in_learning_as_the_run_says():
+    config = replace(TINY, agent="MEME-BYOL-Explore", relabel=False)
+    for rule in ("paid", "unpaid", "skipped"):
+        assert build(replace(config, terminal_observations=rule)).learner.terminal_observations == rule

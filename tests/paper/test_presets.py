@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from softcount.presets import ATARI, DM_HARD_8, LAPTOP, suited
-from softcount.torsos import TORSOS
+from softcount.presets import ATARI, ATARI_LETTER, DM_HARD_8, LAPTOP, suited
+from softcount.representations.rnd import RndConfig
+from softcount.torsos import TORSOS, DqnConfig
 
 TABLES = {
     # name of the row                     Atari               DM-HARD-8
@@ -102,7 +103,22 @@ def test_what_the_laptop_preset_chose_for_counts_stays_with_counts():
     assert replace(rnd, agent=LAPTOP.agent, normaliser=LAPTOP.normaliser, trainer=LAPTOP.trainer) == LAPTOP
 
 
-def test_the_papers_presets_suit_every_agent_as_they_are():
+def test_the_papers_presets_suit_every_agent_as_they_are_but_for_the_sizes_of_ngus_predictor():
     for preset in (ATARI, DM_HARD_8):
-        for agent in ("MEME-RECODE-AP", "MEME-RND", "MEME-NGU-AP", "MEME-EMM-AP"):
+        for agent in ("MEME-RECODE-AP", "MEME-RND", "MEME-EMM-AP"):
             assert suited(preset, agent) == replace(preset, agent=agent)
+        ngu = suited(preset, "MEME-NGU-AP")
+        assert ngu.representation.rnd == RndConfig(torso=DqnConfig(), outputs=128, hidden_sizes=())
+        assert replace(ngu, representation=preset.representation) == replace(preset, agent="MEME-NGU-AP")
+    assert suited(LAPTOP, "MEME-NGU-AP").representation == LAPTOP.representation
+
+
+def test_the_presets_train_the_agents_that_the_paper_reports_there():
+    assert ATARI.agent == ATARI_LETTER.agent == "MEME-RECODE-AP"
+    assert DM_HARD_8.agent == "MEME-RECODE-CASM"
+
+
+def test_one_time_step_is_the_fleet_unless_the_letter_is_wanted():
+    assert ATARI.memory.embeddings_per_step is DM_HARD_8.memory.embeddings_per_step is None
+    assert replace(ATARI, memory=replace(ATARI.memory, embeddings_per_step=1)) == ATARI_LETTER
+    assert ATARI_LETTER.memory.embedding_discount == 0.999

@@ -336,3 +336,24 @@ def test_wrong_use_is_refused():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="the step has columns"):
         replay.add(rows(rng, 4)._replace(extras={}), states(rng, 4))
+
+
+@pytest.mark.parametrize("num_steps", [2, 6, 40])
+def test_all_observations_that_are_kept_can_be_looked_through(num_steps):
+    replay = make()
+    rng = np.random.default_rng(0)
+    seen = []  # by environment
+    for _ in range(num_steps):
+        step = rows(rng, 4)
+        replay.add(step, states(rng, 4))
+        seen.append(step.observation["sensor"])
+    seen = np.stack(seen, axis=1)  # [num_envs, steps, 5]
+    parts = list(replay.observations())
+    assert all(part["image"].shape == (len(part["sensor"]), 4, 3, 2) for part in parts)
+    found = np.concatenate([part["sensor"] for part in parts])
+    num_open = num_steps % CONFIG.period
+    num_kept = len(replay._chunks) * CONFIG.period + 4 * num_open
+    assert len(found) == num_kept <= 4 * num_steps
+    assert num_steps > 6 or num_kept == 4 * num_steps
+    newest = {row.tobytes() for row in seen[:, -min(num_steps, 6) :].reshape(-1, 5)}
+    assert newest <= {row.tobytes() for row in found} <= {row.tobytes() for row in seen.reshape(-1, 5)}

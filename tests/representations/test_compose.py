@@ -40,6 +40,8 @@ def test_both_takes_one_feature_from_each_and_adds_the_losses():
     both = Both(embedding=one, surprise=two).eval()
     sequence = sample_sequence(SPEC, ACTIONS)
     observation = sequence.steps.observation[0]
+    assert both.represent(observation, None, None, both.initial_state(3))[0] == (None, None)
+    both.after_update()
     features, _ = both.represent(observation, None, None, both.initial_state(3))
     assert torch.equal(features.embedding, one.represent(observation)[0].embedding)
     assert torch.equal(features.surprise, two.represent(observation)[0].surprise)
@@ -59,6 +61,16 @@ def test_both_passes_updates_and_sequences_on():
     before = byol.target.linear.weight.clone()
     both.after_update()
     assert not torch.equal(byol.target.linear.weight, before)
+
+
+def test_both_shows_all_there_is_to_the_part_that_normalises():
+    two = rnd()
+    both = Both(embedding=ap(), surprise=two)
+    assert both.needs_statistics
+    both.learn_statistics(torch.full((4, *SPEC.shape), 3.0))
+    assert two.normaliser.count == 4
+    assert not both.needs_statistics
+    assert not Both(embedding=ap(), surprise=Function(lambda x: x[:, 0])).needs_statistics
 
 
 def test_both_needs_an_embedding():

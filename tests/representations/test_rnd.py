@@ -16,21 +16,26 @@ from softcount.representations import (
     RndConfig,
     TrainerConfig,
 )
-from softcount.representations.rnd import EmbeddingRndConfig, Normaliser
+from softcount.representations.rnd import NGU_RND, EmbeddingRndConfig, Normaliser
+from softcount.representations.trainer import parameter_groups
 from softcount.types import ArraySpec, DiscreteActions
 
 SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)
 
 
-def make(**options):
+def make(*, is_learned=True, **options):
     torch.manual_seed(0)
-    return RandomDistillation(SPEC, config=RndConfig(torso="mlp", outputs=6, hidden_sizes=(32,), **options))
+    rnd = RandomDistillation(SPEC, config=RndConfig(torso="mlp", outputs=6, hidden_sizes=(32,), **options))
+    rnd.is_learned.fill_(is_learned)
+    return rnd
 
 
-def on_ap():
+def on_ap(*, is_learned=True):
     torch.manual_seed(0)
     ap = ActionPrediction(SPEC, ACTIONS, embedding=EmbeddingConfig(torso="mlp", dim=3))
-    return RandomDistillation(on=ap)
+    rnd = RandomDistillation(on=ap)
+    rnd.is_learned.fill_(is_learned)
+    return rnd
 
 
 def test_statistics_are_those_of_all_observations_so_far_however_batched():
@@ -126,7 +131,73 @@ def test_sizes_on_an_embedding():
 def test_a_module_of_ones_own_is_not_shared_between_target_and_predictor():
     own = nn.Sequential(nn.Linear(5, 7), nn.ReLU())
     rnd = RandomDistillation(SPEC, config=RndConfig(torso=own, outputs=4, hidden_sizes=()))
+    rnd.after_update()
     assert rnd.represent(torch.randn(3, 5))[0].surprise.min() > 0
+
+
+@pytest.mark.parametrize("build", [make, on_ap])
+def test_before_the_first_update_there_are_no_features(build):
+    rnd = build(is_learned=False)
+    observation = torch.randn(3, 5)
+    features, _ = rnd.represent(observation, None, None, rnd.initial_state(3))
+    assert features == (None, None)
+    RepresentationTrainer(rnd).update(sample_sequence(SPEC, ACTIONS))
+    assert rnd.represent(observation, None, None, rnd.initial_state(3))[0].surprise.shape == (3,)
+
+
+def test_statistics_begin_with_all_that_was_shown_and_go_on_with_each_batch_after_the_first():
+    rnd = make(is_learned=False)
+    trainer = RepresentationTrainer(rnd)
+    seen = torch.randn(400, 5) * 3 + 2
+    first, second = (sample_sequence(SPEC, ACTIONS, seed=i) for i in (0, 1))
+    assert trainer.needs_statistics
+    for part in seen.split(150):
+        trainer.learn_statistics(part.numpy())
+    trainer.update(first)
+    torch.testing.assert_close(rnd.normaliser.mean, seen.double().mean(0))
+    torch.testing.assert_close(rnd.normaliser.square / 400, seen.double().var(0, correction=0))
+    trainer.update(second)
+    everything = torch.cat((seen, second.steps.observation.flatten(0, 1))).double()
+    torch.testing.assert_close(rnd.normaliser.mean, everything.mean(0))
+    torch.testing.assert_close(rnd.normaliser.square / len(everything), everything.var(0, correction=0))
+    assert not trainer.needs_statistics
+
+
+def test_where_nothing_was_shown_the_first_batch_begins_the_statistics():
+    rnd = make(is_learned=False)
+    sequence = sample_sequence(SPEC, ACTIONS)
+    RepresentationTrainer(rnd).update(sequence)
+    torch.testing.assert_close(rnd.normaliser.mean, sequence.steps.observation.flatten(0, 1).double().mean(0))
+
+
+def test_a_large_batch_is_taken_in_by_parts(monkeypatch):
+    monkeypatch.setattr("softcount.representations.rnd.NUMBERS_AT_ONCE", 20)
+    sizes = []
+    add = Normaliser._add
+    monkeypatch.setattr(Normaliser, "_add", lambda self, x: (sizes.append(x.numel()), add(self, x)))
+    normaliser, x = Normaliser(SPEC, 5.0), torch.randn(43, 5) + 4
+    normaliser.learn(x)
+    assert max(sizes) <= 20 < sum(sizes) == x.numel()
+    torch.testing.assert_close(normaliser.mean, x.double().mean(0))
+    torch.testing.assert_close(normaliser.square, 43 * x.double().var(0, correction=0))
+
+
+def test_the_predictor_is_not_decayed_and_what_it_stands_on_is():
+    rnd = on_ap()
+    decayed, kept = parameter_groups(rnd, 0.1)
+    assert (decayed["weight_decay"], kept["weight_decay"]) == (0.1, 0.0)
+    ids = {id(p) for p in decayed["params"]}
+    assert not ids & {id(p) for p in rnd.predictor.parameters()}
+    assert ids == {id(p) for p in rnd.on.parameters() if p.ndim >= 2}
+    assert [group["weight_decay"] for group in parameter_groups(make(), 0.1)] == [0.0]
+
+
+def test_ngus_predictor_has_ngus_sizes():
+    rnd = RandomDistillation(ArraySpec((84, 84, 1), "uint8"), config=NGU_RND)
+    for net in (rnd.target, rnd.predictor):
+        assert [type(m) for m in net][1:] == [nn.Linear]
+        assert net[1].out_features == 128
+        assert isinstance(net[0].body[1], nn.ReLU)
 
 
 def test_wrong_arguments_are_named():

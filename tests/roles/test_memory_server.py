@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from softcount.bonuses.episodic import Episodic, EpisodicBonusConfig
+from softcount.bonuses.ngu import Ngu
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode, RecodeBonusConfig
+from softcount.bonuses.surprise import Surprise
 from softcount.memory import RecodeConfig
 from softcount.roles.memory_server import MemoryServer
 from softcount.types import Features
@@ -19,6 +21,17 @@ LAST = np.array([False, True, False])
 def recode():
     config = RecodeConfig(size=50, dim=2, warmup_atoms=1)
     return Recode(RecodeBonusConfig(memory=config, normaliser=NormaliserConfig(kind="none")), seed=0)
+
+
+def leaves(state, path=""):
+    if isinstance(state, dict):
+        for key, value in state.items():
+            yield from leaves(value, f"{path}/{key}")
+    elif isinstance(state, list):
+        for i, value in enumerate(state):
+            yield from leaves(value, f"{path}/{i}")
+    else:
+        yield path, state
 
 
 def features(seed=0):
@@ -35,6 +48,18 @@ def test_last_observations_are_paid_absorbed_or_skipped(treatment, is_paid, num_
     assert (rewards[1] > 0) == is_paid
     assert (rewards[[0, 2]] > 0).all()
     assert server.bonus.memory.num_observed == num_observed
+
+
+@pytest.mark.parametrize("bonus", [Surprise(), Ngu(num_envs=3), recode()])
+def test_features_that_tell_nothing_yet_are_neither_paid_nor_remembered(bonus):
+    server = MemoryServer(bonus)
+    before = dict(leaves(server.state_dict()))
+    assert server(Features(), IDS, NO, NO, None).tolist() == [0, 0, 0]
+    assert server.scorer()(Features(), IDS, NO, None).tolist() == [0, 0, 0]
+    after = dict(leaves(server.state_dict()))
+    assert before.keys() == after.keys()
+    for path in before:
+        np.testing.assert_array_equal(before[path], after[path], err_msg=path)
 
 
 def test_without_a_bonus_everything_is_worth_nothing():

@@ -39,7 +39,10 @@ def take_embedding(features: Features, bonus: str) -> Array:
 def take_surprise(features: Features, bonus: str) -> Array:
     """Returns the surprise as float64 `[B]`, or says what is wrong with it."""
     if features.surprise is None:
-        raise ValueError(f"{bonus} needs features.surprise, which is None; expected one, as RND gives it")
+        raise ValueError(
+            f"{bonus} needs features.surprise, which is None; expected one; RND gives none before "
+            "its first update"
+        )
     surprise = np.asarray(features.surprise, np.float64)
     if surprise.ndim != 1:
         raise ValueError(f"features.surprise has shape {surprise.shape}; expected (B,)")

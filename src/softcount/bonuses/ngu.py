@@ -107,9 +107,11 @@ class Ngu:
             "num_errors": self.num_errors,
             "error_mean": self.error_mean,
             "error_squares": self.error_squares,
+            "metrics": dict(self._metrics),
         }
 
     def load_state_dict(self, state: State) -> None:
         self.memory.load_state_dict(state["memory"])
         self.num_errors = int(state["num_errors"])
         self.error_mean, self.error_squares = float(state["error_mean"]), float(state["error_squares"])
+        self._metrics = dict(state.get("metrics", {}))

@@ -68,10 +68,11 @@ class PlaceCount:
         return {**self._metrics, "places": float((self.counts > 0).sum()), "visits": float(self.counts.sum())}
 
     def state_dict(self) -> State:
-        return {"counts": self.counts.copy()}
+        return {"counts": self.counts.copy(), "metrics": dict(self._metrics)}
 
     def load_state_dict(self, state: State) -> None:
         self.counts = np.array(state["counts"], np.int64)
+        self._metrics = dict(state.get("metrics", {}))
 
 
 def _check_places(places: Array) -> Array:

@@ -106,11 +106,16 @@ class Recode:
         }
 
     def state_dict(self) -> State:
-        return {"memory": self.memory.state_dict(), "normaliser": self.normaliser.state_dict()}
+        return {
+            "memory": self.memory.state_dict(),
+            "normaliser": self.normaliser.state_dict(),
+            "metrics": dict(self._metrics),
+        }
 
     def load_state_dict(self, state: State) -> None:
         self.memory.load_state_dict(state["memory"])
         self.normaliser.load_state_dict(state["normaliser"])
+        self._metrics = dict(state.get("metrics", {}))
 
 
 def _describe(paid: Array, raw: Array, observed: Observed) -> dict[str, float]:

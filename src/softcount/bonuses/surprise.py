@@ -72,7 +72,8 @@ class Surprise:
         return {**self._metrics, "reward_scale": self.normaliser.scale}
 
     def state_dict(self) -> State:
-        return {"normaliser": self.normaliser.state_dict()}
+        return {"normaliser": self.normaliser.state_dict(), "metrics": dict(self._metrics)}
 
     def load_state_dict(self, state: State) -> None:
         self.normaliser.load_state_dict(state["normaliser"])
+        self._metrics = dict(state.get("metrics", {}))

@@ -131,7 +131,7 @@ class Atari(gymnasium.Env[Array, Any]):
                 self._look()
             if is_over:
                 break
-        if is_over and i < cfg.action_repeat - 2:
+        if 0 < i < cfg.action_repeat - 1:
             self._frames[1] = self._frames[0]  # Decision 26: the frame before the end was not looked at
         self._elapsed += 1
         lives = self.ale.lives()

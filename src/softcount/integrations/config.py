@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from softcount.bonuses import NormaliserConfig
+from softcount.bonuses.terminal import TerminalObservations
 from softcount.memory import RecodeConfig
 from softcount.presets import LAPTOP
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
-from softcount.roles.memory_server import TerminalObservations
 
 
 @dataclass(frozen=True, kw_only=True)

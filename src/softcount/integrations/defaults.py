@@ -17,7 +17,7 @@ from typing import Any
 
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import GRID, GRID_TRAINER, RepresentationConfig
-from softcount.representations.rnd import RndConfig
+from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.torsos import GridConfig
 from softcount.types import ObservationSpec
@@ -30,15 +30,15 @@ SETTLING_GRID = GridConfig(channels=2, colour_hidden=64, hidden_sizes=())
 embedding a cell never visited is far from all that were. Decision 130."""
 
 
-def choose_representation(spec: ObservationSpec, encoder: Any = None) -> RepresentationConfig:
-    """Returns settings for observations of this spec, or with an encoder of the user's own."""
+def choose_representation(spec: ObservationSpec, kind: str, encoder: Any = None) -> RepresentationConfig:
+    """Returns settings of a kind for observations of this spec, or with an encoder of the user's own."""
     torso = encoder if encoder is not None else choose_torso(spec)
     is_frame = torso == "dqn"
     embedder = SETTLING_GRID if torso == "grid" and encoder is None else torso
     return replace(
         GRID,
         embedding=EmbeddingConfig(torso=embedder, dim=32 if is_frame else 16, layer_norm=True),
-        rnd=RndConfig() if is_frame else replace(GRID.rnd, torso=torso),
+        rnd=(NGU_RND if "+" in kind else RndConfig()) if is_frame else replace(GRID.rnd, torso=torso),
     )
 
 

@@ -7,6 +7,7 @@ cuts; a row gets its action when the next row arrives.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from softcount.types import (
     ArraySpec,
     ContinuousActions,
     DiscreteActions,
+    Observation,
     ObservationSpec,
     Sequence,
     State,
@@ -85,6 +87,12 @@ class History:
         newest = self.num_rows[env_ids]
         oldest = np.maximum(newest - self.capacity, 0)
         return self._gather(env_ids, rng.integers(oldest, newest - length + 1), length)
+
+    def observations(self) -> Iterator[Observation]:
+        """Yields every observation that is kept, environment by environment, `[N, ...]`."""
+        for env_id, num in enumerate(np.minimum(self.num_rows, self.capacity).tolist()):
+            if num:
+                yield map_arrays(lambda ring, i=env_id, n=num: ring[i, :n], self.observation)
 
     def _gather(self, env_ids: Array, starts: Array, length: int) -> Sequence:
         at = (starts + np.arange(length)[:, None]) % self.capacity  # [T, B]

@@ -31,6 +31,7 @@ import torch
 from torch import nn
 
 from softcount import store
+from softcount.bonuses.terminal import observe
 from softcount.integrations.config import IntrinsicRewardConfig
 from softcount.integrations.defaults import choose_representation, choose_trainer
 from softcount.integrations.history import History, action_array_spec
@@ -89,15 +90,14 @@ class IntrinsicReward:
             )
         spec = self.inputs.observation_spec
         is_whole = isinstance(encoder, Representation)
-        settings = cfg.representation or choose_representation(spec, None if is_whole else encoder)
+        kind = self.recipe.representation_kind
+        settings = cfg.representation or choose_representation(spec, kind, None if is_whole else encoder)
         representation = (
             cast(nn.Module, encoder)
             if is_whole
-            else make_representation(
-                self.recipe.representation_kind, spec, self.inputs.action_spec, settings, seed=seed
-            )
+            else make_representation(kind, spec, self.inputs.action_spec, settings, seed=seed)
         ).to(device)
-        how = cfg.trainer or choose_trainer(self.recipe.representation_kind)
+        how = cfg.trainer or choose_trainer(kind)
         self.trainer = RepresentationTrainer(representation, how)
         self._acting = _acting_copy(self.trainer)
         bonus = make_bonus(
@@ -166,6 +166,8 @@ class IntrinsicReward:
         is_first, no_action = np.zeros(num, bool), zeros(action_array_spec(self.inputs.action_spec), num)
         fresh = as_tensors(cast(Any, self._acting).initial_state(num), self.device)
         features, _ = self._represent(observation, no_action, is_first, fresh)
+        if features.is_empty:
+            return np.zeros(num, np.float32)
         ids = None if env_ids is None else np.asarray(env_ids)
         return self.bonus.score(features, ids) * np.float32(self.weight(self.num_steps))
 
@@ -175,6 +177,9 @@ class IntrinsicReward:
             sequence = self.history.sample(self._rng, self.config.batch_size, self.config.sequence_length)
         if sequence is None:
             return {}
+        if self.trainer.needs_statistics:
+            for observation in self.history.observations():
+                self.trainer.learn_statistics(observation)
         metrics = self.trainer.update(sequence)
         if self._acting is not self.trainer.module:
             self._acting.load_state_dict(self.trainer.acting_state())
@@ -201,6 +206,7 @@ class IntrinsicReward:
             "is_starting": self._is_starting.copy(),
             "is_dead": self._is_dead.copy(),
             "generator": json.dumps(self._rng.bit_generator.state),
+            "metrics": [[name, value] for name, value in self._metrics.items()],
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -218,6 +224,7 @@ class IntrinsicReward:
         self._is_starting = np.array(state["is_starting"], bool)
         self._is_dead = np.array(state["is_dead"], bool)
         self._rng.bit_generator.state = json.loads(state["generator"])
+        self._metrics = dict(state.get("metrics", []))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state to one file, atomically."""
@@ -305,10 +312,10 @@ class IntrinsicReward:
         if not self.is_paying:
             return np.zeros(len(rows), np.float32)
         if self.bonus.made_where == "learning":
-            return self._surprise_now(rows, is_first)
+            return self._surprise_now(rows, is_first, is_terminal)
         return self._server(features, rows, is_first, is_terminal, None)
 
-    def _surprise_now(self, rows: Array, is_first: Array) -> Array:
+    def _surprise_now(self, rows: Array, is_first: Array, is_terminal: Array) -> Array:
         """BYOL-Explore: every prediction of the row that just arrived, from the newest window."""
         rewards = np.zeros(len(rows), np.float32)
         ready = self.history.num_rows[rows] >= self.config.window
@@ -316,7 +323,14 @@ class IntrinsicReward:
             window = as_tensors(self.history.latest(rows[ready], self.config.window), self.device)
             with torch.no_grad():
                 surprise = cast(Any, self._acting).surprise(window)[-1].cpu().numpy()
-            rewards[ready] = self.bonus.observe(Features(surprise=surprise), rows[ready], is_first[ready])
+            rewards[ready] = observe(
+                self.bonus,
+                Features(surprise=surprise),
+                rows[ready],
+                is_first[ready],
+                is_terminal[ready],
+                self.config.terminal_observations,
+            )
         return rewards
 
     @torch.inference_mode()

@@ -106,7 +106,13 @@ def build(config: RunConfig) -> Roles:
         inference=inference,
         memory=MemoryServer(bonus, config.terminal_observations, keeps_exemplars=config.reembed_every > 0),
         replay=ReplayServer(replay, config.batch_size, seeds.replay),
-        learner=Learner(agent, trainer, bonus=bonus, importance_exponent=config.importance_exponent),
+        learner=Learner(
+            agent,
+            trainer,
+            bonus=bonus,
+            terminal_observations=config.terminal_observations,
+            importance_exponent=config.importance_exponent,
+        ),
     )
 
 

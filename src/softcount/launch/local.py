@@ -107,6 +107,9 @@ class LocalLoop:
 
     def _start_update(self) -> None:
         with self._timed("replay"):
+            if self.roles.learner.needs_statistics:
+                for observation in self.roles.replay.observations():
+                    self.roles.learner.learn_statistics(observation)
             sample = self.roles.replay.sample()
         with self._timed("relabel"):
             targets = self._relabelled(sample) if self.relabel else None

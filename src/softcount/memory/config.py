@@ -9,6 +9,9 @@ from typing import Literal
 
 Removal = Literal["inverse_square", "inverse", "smallest"]
 
+PAPER_FLEET = 64
+"""How many embeddings come at one time step in the paper's toys and in its runs."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecodeConfig:
@@ -27,8 +30,9 @@ class RecodeConfig:
     """k, how many nearest atoms the bandwidth d²_ema averages over."""
     count_discount: float = 0.999
     """γ, the factor by which all counts shrink per time step of the fleet."""
-    embeddings_per_step: int = 64
-    """How many embeddings share one time step: each discounts by γ^(1/this). Decision 10; 1 is the letter."""
+    embeddings_per_step: int | None = None
+    """How many embeddings share one time step: each discounts by γ^(1/this). None is the number of
+    environments of a run, 64 in a memory used alone; 1 is the letter of Algorithm 1. Decision 10."""
     insertion_probability: float = 0.05
     """η, the chance that a far embedding becomes an atom."""
     far_tolerance: float = 0.2
@@ -53,7 +57,7 @@ class RecodeConfig:
     @property
     def embedding_discount(self) -> float:
         """g = γ^(1/embeddings_per_step), the discount that one embedding brings."""
-        return float(self.count_discount ** (1.0 / self.embeddings_per_step))
+        return float(self.count_discount ** (1.0 / (self.embeddings_per_step or PAPER_FLEET)))
 
     @property
     def num_warmup(self) -> int:
@@ -84,7 +88,10 @@ _RANGES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "dim": ("a whole number of at least 1", _is_whole(1)),
     "neighbours": ("a whole number of at least 1", _is_whole(1)),
     "count_discount": ("a number in (0, 1]", _is_number(0, 1, open_low=True)),
-    "embeddings_per_step": ("a whole number of at least 1", _is_whole(1)),
+    "embeddings_per_step": (
+        "a whole number of at least 1, or None",
+        lambda value: value is None or _is_whole(1)(value),
+    ),
     "insertion_probability": ("a number in [0, 1]", _is_number(0, 1)),
     "far_tolerance": ("a finite number of at least 0", _is_number(0, math.inf)),
     "d2_step": ("a number in (0, 1]", _is_number(0, 1, open_low=True)),

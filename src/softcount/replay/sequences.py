@@ -16,7 +16,7 @@ are not FIRST) against transitions learned from (pairs of rows within one episod
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -25,7 +25,7 @@ import numpy as np
 
 from softcount.replay.chunks import ChunkStore
 from softcount.replay.priorities import SumTree
-from softcount.types import Array, ArraySpec, ObservationSpec, Sequence, State, Step, map_arrays
+from softcount.types import Array, ArraySpec, Observation, ObservationSpec, Sequence, State, Step, map_arrays
 
 PRIORITY_FLOOR = 1e-6
 
@@ -164,6 +164,21 @@ class SequenceReplay:
         cuts = sequence.steps.is_last[:-1] | sequence.steps.is_first[1:]
         self.num_learned += int(np.count_nonzero(~cuts))
         return Sample(sequence, ids, probabilities)
+
+    def observations(self) -> Iterator[Observation]:
+        """Yields every observation that is kept, chunk by chunk, `[N, ...]`; the newest rows come last."""
+        for serial in range(self._chunks.oldest, self._chunks.next_serial):
+            rows = {}
+            for number, (name, store) in enumerate(self._observations.items()):
+                rows[name] = np.empty((self.config.period, 1, *store.shape[2:]), store.dtype)
+                self._chunks.rows(number, np.array([serial]), rows[name])
+            yield self._as_observation({name: x[:, 0] for name, x in rows.items()})
+        is_open = np.arange(self.config.period) < self._position[:, None]  # [num_envs, period]
+        if is_open.any():
+            yield self._as_observation({name: x[is_open] for name, x in self._observations.items()})
+
+    def _as_observation(self, parts: dict[str, Array]) -> Observation:
+        return parts if isinstance(self._observation_spec, Mapping) else parts[""]
 
     def reprioritise(self, ids: Array, priorities: Array) -> None:
         """Sets new priorities; ids that were evicted meanwhile are ignored."""

@@ -52,16 +52,18 @@ class Both(nn.Module):
         is_first: Tensor | None = None,
         state: Any = ((), ()),
     ) -> tuple[TensorFeatures, Any]:
-        """Asks both and keeps one feature of each."""
+        """Asks both and keeps one feature of each; none while the surprise cannot be told yet."""
         one, state_one = self.parts[0].represent(observation, prev_action, is_first, state[0])
         two, state_two = self.parts[1].represent(observation, prev_action, is_first, state[1])
+        if two.surprise is None:
+            return TensorFeatures(), (state_one, state_two)
         return TensorFeatures(one.embedding, two.surprise), (state_one, state_two)
 
     def embed(self, observation: Any) -> Tensor:
         return cast(Tensor, self.parts[0].embed(observation))
 
     def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
-        """Adds the two losses; they share no parameters, so neither changes the other's gradient."""
+        """Adds the two losses; they share no parameters, only the clipping of the whole gradient."""
         one, metrics_one = self.parts[0].loss(sequence)
         two, metrics_two = self.parts[1].loss(sequence)
         metrics = {f"embedding_{name}": value for name, value in metrics_one.items()}
@@ -70,6 +72,15 @@ class Both(nn.Module):
     def surprise(self, sequence: Sequence) -> Tensor:
         """The surprise of a sequence, where the second representation needs one."""
         return cast(Tensor, self.parts[1].surprise(sequence))
+
+    @property
+    def needs_statistics(self) -> bool:
+        return any(getattr(part, "needs_statistics", False) for part in self.parts)
+
+    def learn_statistics(self, observation: Any) -> None:
+        for part in self.parts:
+            if hasattr(part, "learn_statistics"):
+                part.learn_statistics(observation)
 
     def after_update(self) -> None:
         for part in self.parts:

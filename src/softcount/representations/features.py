@@ -9,7 +9,10 @@ A representation is a torch module with
     surprise(sequence)       -> [T, B], only where the reward needs a sequence (BYOL-Explore)
     after_update()           called by the trainer after each optimiser step
 
-Those with an embedding also have `embed(observation)`, `[T, B, ...]` to `[T, B, D]`.
+Those with an embedding also have `embed(observation)`, `[T, B, ...]` to `[T, B, D]`. Those
+that normalise what they see have `needs_statistics` and `learn_statistics(observation)`:
+before the first update they are shown all there is. Features without any value mean that
+the representation cannot tell yet; nothing is paid for them and nothing remembered.
 """
 
 from __future__ import annotations

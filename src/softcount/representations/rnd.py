@@ -6,6 +6,11 @@ The target never learns, the predictor learns on what was seen, so the error sta
 where little was seen. x is the observation, per pixel brought to mean 0 and deviation 1 by
 running statistics and clipped to ±5; or, with `on=…`, the embedding of another
 representation that learns beside it (the paper's RNDonAP).
+
+Until the predictor has learned once there is no surprise to speak of: pixels are not
+normalised yet and the error of an untrained net would rule the scale of rewards for good.
+`represent` then gives no features at all. The statistics start with everything that was
+seen before the first update (`learn_statistics`) and go on with each batch.
 """
 
 from __future__ import annotations
@@ -51,13 +56,26 @@ class EmbeddingRndConfig:
     """Numbers to predict."""
 
 
+NGU_RND = RndConfig(torso=DqnConfig(), outputs=128, hidden_sizes=())
+"""NGU's own sizes: target and predictor are alike, a convolutional stack and one layer of 128."""
+
+NUMBERS_AT_ONCE = 2**22
+"""How many numbers of a batch statistics take in as float64 in one go."""
+
+
 class RandomDistillation(nn.Module):
     """The surprise of observations, by a predictor and its random target.
 
     >>> rnd = RandomDistillation(ArraySpec((6,), "float32"), config=RndConfig(torso="mlp"))
+    >>> rnd.represent(torch.zeros(3, 6))[0].surprise is None  # it has not learned yet
+    True
+    >>> rnd.after_update()
     >>> rnd.represent(torch.zeros(3, 6))[0].surprise.shape, rnd.dim
     (torch.Size([3]), None)
     """
+
+    never_decayed = ("predictor",)  # [RND] has no weight decay, whatever the embedding beside it has
+    is_learned: Tensor
 
     def __init__(
         self,
@@ -71,6 +89,7 @@ class RandomDistillation(nn.Module):
         self.on = on
         self.dim: int | None = None if on is None else cast(Representation, on).dim
         self.draws = Draws(seed)
+        self.register_buffer("is_learned", torch.zeros((), dtype=torch.bool))
         self.share = 1.0
         if on is not None:
             self._build_on_embedding(config)
@@ -111,11 +130,18 @@ class RandomDistillation(nn.Module):
         is_first: Tensor | None = None,
         state: Any = (),
     ) -> tuple[TensorFeatures, Any]:
-        """The surprise of each of the observations `[B, ...]`, and the embedding it is made on, if any."""
+        """The surprise of each of the observations `[B, ...]`, and the embedding it is made on, if any.
+
+        Nothing of both before the first update.
+        """
         if self.on is None:
+            if not self.is_learned:
+                return TensorFeatures(), state
             return TensorFeatures(surprise=self._error(self.normaliser(observation))), state
         inner = cast(Representation, self.on)
         features, state = inner.represent(observation, prev_action, is_first, state)
+        if not self.is_learned:
+            return TensorFeatures(), state
         embedding = cast(Tensor, features.embedding)
         return TensorFeatures(embedding, self._error(embedding)), state
 
@@ -128,8 +154,8 @@ class RandomDistillation(nn.Module):
         shape = first_leaf(observation).shape[:2]
         if self.on is None:
             rows = map_arrays(lambda x: x.flatten(0, 1), observation)
-            if self.training:
-                self.normaliser.learn(rows)
+            if self.training and (self.is_learned or self.needs_statistics):
+                self.normaliser.learn(rows)  # the first batch is part of what the statistics began with
             errors = self._error(self.normaliser(rows)).reshape(shape)
             is_used = torch.rand(shape, generator=self.draws.generator()) < self.share
             loss = masked_mean(errors, is_used.to(errors.device))
@@ -140,7 +166,17 @@ class RandomDistillation(nn.Module):
         error = self._error(embedding).mean()
         return inner + error, {**metrics, "distillation_loss": error.detach()}
 
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether `learn_statistics` should be shown all there is, before the first update."""
+        return self.on is None and not self.normaliser.has_learned
+
+    def learn_statistics(self, observation: Any) -> None:
+        """Takes observations `[N, ...]` into the statistics per pixel."""
+        self.normaliser.learn(observation)
+
     def after_update(self) -> None:
+        self.is_learned.fill_(True)
         if self.on is not None:
             cast(Representation, self.on).after_update()
 
@@ -171,13 +207,24 @@ class Normaliser(nn.Module):
         self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("square", torch.zeros(shape, dtype=torch.float64))  # Σ (x − mean)²
 
+    @property
+    def has_learned(self) -> bool:
+        """Whether there are statistics yet."""
+        if self.parts:
+            return all(cast(Normaliser, part).has_learned for part in self.parts.values())
+        return bool(self.count > 0)
+
     def learn(self, observation: Any) -> None:
-        """Adds observations `[N, ...]` to the statistics (Chan's parallel form)."""
+        """Adds observations `[N, ...]` to the statistics, some at a time (Chan's parallel form)."""
         if self.parts:
             for key, part in self.parts.items():
                 cast(Normaliser, part).learn(observation[key])
             return
-        x = observation.detach().reshape(len(observation), *self.mean.shape).double()
+        rows = observation.detach().reshape(len(observation), *self.mean.shape)
+        for some in rows.split(max(1, NUMBERS_AT_ONCE // max(1, self.mean.numel()))):
+            self._add(some.double())
+
+    def _add(self, x: Tensor) -> None:
         num, mean = len(x), x.mean(0)
         total = self.count + num
         self.square += (x - mean).square().sum(0) + (mean - self.mean).square() * self.count * num / total

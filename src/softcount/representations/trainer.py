@@ -124,6 +124,16 @@ class RepresentationTrainer:
             self.accuracy.add(accuracy)
         return {**numbers, "gradient_norm": float(norm), "learning_rate": rate}
 
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether `learn_statistics` should be shown everything that was seen before the first update."""
+        return bool(getattr(self.representation, "needs_statistics", False))
+
+    def learn_statistics(self, observation: Any) -> None:
+        """Lets the representation take observations `[N, ...]` into its statistics."""
+        device = self._learned[0][1].device
+        cast(Any, self.representation).learn_statistics(as_tensors(observation, device))
+
     def rate_factor(self) -> float:
         """The share of the learning rate that the schedule allows now."""
         cfg = self.config
@@ -173,13 +183,20 @@ class RepresentationTrainer:
 
 
 def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Splits what learns into what decays (matrices, kernels) and what does not (biases, gains, vectors)."""
+    """Splits what learns into what decays (matrices, kernels) and what does not (biases, gains, vectors).
+
+    A module's `never_decayed` names children of which nothing decays.
+    """
+    children = [
+        getattr(part, name) for part in module.modules() for name in getattr(part, "never_decayed", ())
+    ]
+    never = {id(parameter) for child in children for parameter in child.parameters()}
     decayed: list[nn.Parameter] = []
     kept: list[nn.Parameter] = []
     for name, parameter in module.named_parameters():
         if parameter.requires_grad:
             is_matrix = parameter.ndim >= 2 and not name.endswith(("gain", "bias"))
-            (decayed if is_matrix else kept).append(parameter)
+            (decayed if is_matrix and id(parameter) not in never else kept).append(parameter)
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
 

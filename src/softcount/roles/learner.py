@@ -2,22 +2,24 @@
 
 Publishes parameters for the inference worker and priorities for the replay, the only two
 messages that flow backwards. A bonus whose reward needs a sequence (BYOL-Explore) is
-paid here, on the batch; all others arrive paid.
+paid here, on the batch, by the world model as the batch found it: one that has just
+learned from the batch is no longer surprised by it. All others arrive paid.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from softcount.agents.meme.agent import Meme
+from softcount.bonuses.terminal import TerminalObservations, observe
 from softcount.replay.priorities import importance_weights
 from softcount.replay.sequences import Sample
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.inference import Parameters
-from softcount.types import Array, Bonus, Features, Sequence, State, map_arrays
+from softcount.types import Array, Bonus, Features, Observation, Sequence, State, map_arrays
 
 
 class Update(NamedTuple):
@@ -37,23 +39,35 @@ class Learner:
         trainer: RepresentationTrainer | None,
         *,
         bonus: Bonus | None = None,
+        terminal_observations: TerminalObservations = "paid",
         importance_exponent: float = 0.0,
     ) -> None:
         self.agent, self.trainer, self.bonus = agent, trainer, bonus
+        self.terminal_observations: TerminalObservations = terminal_observations
         self.importance_exponent = importance_exponent
 
     def __call__(self, sample: Sample, num_traces: int, intrinsic_targets: Array | None = None) -> Update:
         """Learns from a batch; `intrinsic_targets` [T+1, B] replace the stored rewards in targets."""
         sequence: Sequence = map_arrays(torch.as_tensor, sample.sequence)
         metrics: dict[str, float] = {}
-        if self.trainer is not None:
-            metrics |= {f"representation/{name}": x for name, x in self.trainer.update(sequence).items()}
         if self.bonus is not None and self.bonus.made_where == "learning":
             intrinsic_targets = self._pay_sequence(sequence)
             metrics |= {f"intrinsic/{name}": x for name, x in self.bonus.metrics().items()}
+        if self.trainer is not None:
+            metrics |= {f"representation/{name}": x for name, x in self.trainer.update(sequence).items()}
         weights = importance_weights(sample.probabilities, num_traces, self.importance_exponent)
         priorities, losses = self.agent.update(sequence, weights, intrinsic_targets)
         return Update(sample.ids, priorities, metrics | {f"losses/{name}": x for name, x in losses.items()})
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether the representation is to be shown all observations there are before its first update."""
+        return self.trainer is not None and self.trainer.needs_statistics
+
+    def learn_statistics(self, observation: Observation) -> None:
+        """Takes observations `[N, ...]` into the representation's statistics."""
+        assert self.trainer is not None
+        self.trainer.learn_statistics(observation)
 
     def parameters(self) -> Parameters:
         """Returns what should act from now on."""
@@ -61,14 +75,26 @@ class Learner:
         return Parameters(self.agent.parameters(), representation)
 
     def _pay_sequence(self, sequence: Sequence) -> Array:
-        """Pays every row of the batch for the surprise of arriving there."""
+        """Pays every row of the batch for the surprise of arriving there, `[T+1, B]`.
+
+        Nothing in a trace predicts its row 0: like a first observation it is not paid and not counted.
+        """
         assert self.trainer is not None
         assert self.bonus is not None
-        with torch.no_grad():
-            surprise = self.trainer.representation.surprise(sequence).numpy()  # type: ignore[operator]
-        is_first = np.asarray(sequence.steps.is_first)
+        self.trainer.module.eval()
+        surprise = self.trainer.representation.surprise(sequence).numpy()  # type: ignore[operator]
+        steps: Any = sequence.steps  # of tensors
+        is_unpredicted = steps.is_first.numpy().copy()
+        is_unpredicted[0] = True
         env_ids = np.broadcast_to(np.arange(surprise.shape[1]), surprise.shape).ravel()
-        paid = self.bonus.observe(Features(surprise=surprise.ravel()), env_ids, is_first.ravel())
+        paid = observe(
+            self.bonus,
+            Features(surprise=surprise.ravel()),
+            env_ids,
+            is_unpredicted.ravel(),
+            steps.is_terminal.numpy().ravel(),
+            self.terminal_observations,
+        )
         return paid.reshape(surprise.shape)
 
     def state_dict(self) -> State:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 
@@ -20,11 +19,9 @@ from softcount.bonuses.episodic import Episodic
 from softcount.bonuses.ngu import Ngu
 from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode
+from softcount.bonuses.terminal import TerminalObservations, observe
 from softcount.roles.exemplars import Exemplars
 from softcount.types import Array, Bonus, Features, Observation, State, map_arrays
-
-TerminalObservations = Literal["paid", "unpaid", "skipped"]
-
 
 AT_ONCE = 2048
 """How many observations are embedded in one go."""
@@ -73,11 +70,13 @@ class MemoryServer:
             if place is None:
                 raise ValueError("true counts need an environment that knows its places; this one has none")
             rewards[rows] = self.bonus.observe_places(place[rows], env_ids[rows], is_first[rows])
-        else:
-            rewards[rows] = self.bonus.observe(_take(features, rows), env_ids[rows], is_first[rows])
+            if self.terminal_observations == "unpaid":
+                rewards[is_terminal] = 0.0
+        elif not features.is_empty:
+            rewards = observe(
+                self.bonus, features, env_ids, is_first, is_terminal, self.terminal_observations
+            )
             self._keep_exemplars(rows, observation)
-        if self.terminal_observations == "unpaid":
-            rewards[is_terminal] = 0.0
         return rewards
 
     def _keep_exemplars(self, rows: Array, observation: Observation) -> None:
@@ -115,12 +114,20 @@ class MemoryServer:
             return lambda features, env_ids, is_first, place: np.zeros(len(env_ids), np.float32)
         if isinstance(bonus, Episodic | Ngu):
             twin = copy.deepcopy(bonus)
-            return lambda features, env_ids, is_first, place: twin.observe(features, env_ids, is_first)
+
+            def play(features: Features, env_ids: Array, is_first: Array, place: Array | None) -> Array:
+                if features.is_empty:
+                    return np.zeros(len(env_ids), np.float32)
+                return twin.observe(features, env_ids, is_first)
+
+            return play
 
         def score(features: Features, env_ids: Array, is_first: Array, place: Array | None) -> Array:
             if isinstance(bonus, PlaceCount):
                 assert place is not None
                 rewards = bonus.score_places(place)
+            elif features.is_empty:
+                rewards = np.zeros(len(env_ids), np.float32)
             else:
                 rewards = bonus.score(features)
             return np.where(is_first, 0.0, rewards).astype(np.float32)
@@ -145,7 +152,3 @@ class MemoryServer:
             self.bonus.load_state_dict(state)
         if self.exemplars is not None:
             self.exemplars.load_state_dict(state["exemplars"])
-
-
-def _take(features: Features, rows: Array) -> Features:
-    return Features(*(None if part is None else part[rows] for part in features))

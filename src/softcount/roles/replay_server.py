@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from softcount.replay.sequences import Sample, SequenceReplay
-from softcount.types import Array, State, Step
+from softcount.types import Array, Observation, State, Step
 
 
 class ReplayServer:
@@ -29,6 +29,10 @@ class ReplayServer:
 
     def sample(self) -> Sample:
         return self.replay.sample(self.batch_size, self.rng)
+
+    def observations(self) -> Iterator[Observation]:
+        """Yields every observation that is kept, some at a time, `[N, ...]`."""
+        return self.replay.observations()
 
     @property
     def num_traces(self) -> int:

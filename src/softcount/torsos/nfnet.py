@@ -40,7 +40,7 @@ class NfNetConfig:
     squeeze_excite: bool = True
     """Whether blocks end in a squeeze-excite gate of ratio 0.5."""
     drop_rate: float = 0.1
-    """Stochastic depth: how often the last block is skipped in training; earlier ones less, linearly."""
+    """Stochastic depth: block i of n, from 0, is skipped in training at a rate of this · i / n."""
     residual_scale: float = 0.2
     """α, how much variance a block may add."""
 
@@ -52,7 +52,7 @@ class NfNetConfig:
 
     @property
     def drop_rates(self) -> tuple[float, ...]:
-        """The drop rate of each block: 0 for the first, rising in equal steps."""
+        """The drop rate of each block: 0 for the first, rising in equal steps to just below `drop_rate`."""
         num = sum(self.blocks)
         return tuple(self.drop_rate * i / num for i in range(num))
 

@@ -100,6 +100,41 @@ def test_priorities_of_all_mixtures_equal_the_oracles_and_change_nothing_else():
         assert (a == b).all()
 
 
+@pytest.mark.parametrize("floor", [0.01, 3.0])
+def test_a_floor_relative_to_q_makes_the_loss_blind_to_the_size_of_rewards(floor):
+    config = replace(CONFIG, sigma_floor_of="values", sigma_floor=floor, rescale_epsilon=None)
+    online, target, batch = make(3)
+    usual = meme_loss(online, target, batch, LADDERS, ZERO, config)
+
+    def small(outputs):
+        return outputs._replace(
+            q_extrinsic=outputs.q_extrinsic.detach() * 1e-4, q_intrinsic=outputs.q_intrinsic.detach() * 1e-4
+        )
+
+    little = batch._replace(reward=batch.reward * 1e-4, intrinsic=batch.intrinsic * 1e-4)
+    found = meme_loss(small(online), small(target), little, LADDERS, ZERO, config)
+    np.testing.assert_allclose(found.priorities, usual.priorities.detach(), rtol=1e-9)
+    for name in ("loss", "value_loss", "trusted"):
+        assert found.metrics[name].item() == pytest.approx(usual.metrics[name].item(), rel=1e-9)
+    assert 0 < usual.metrics["trusted"].item() < 1
+    swallowed = meme_loss(
+        small(online), small(target), little, LADDERS, ZERO, replace(config, sigma_floor_of="unit")
+    )
+    assert swallowed.priorities.max() < 0.1 * usual.priorities.max()
+
+
+def test_a_floor_relative_to_q_equals_the_oracles():
+    online, target, batch = make(2)
+    config = replace(CONFIG, sigma_floor_of="values", sigma_floor=2.0)
+    found, grads = gradients(online, target, batch, config)
+    expected = ask_oracle(online, target, batch, ZERO, config)
+    assert found.loss.item() == pytest.approx(expected["loss"], rel=1e-9)
+    np.testing.assert_allclose(found.priorities, expected["priorities"], rtol=1e-9)
+    for found_grad, expected_grad in zip(grads, expected["gradients"], strict=True):
+        np.testing.assert_allclose(found_grad, expected_grad, rtol=1e-8, atol=1e-12)
+    assert found.loss != gradients(online, target, batch, replace(config, sigma_floor_of="unit"))[0].loss
+
+
 def test_the_last_row_only_bootstraps():
     online, target, batch = make()
     _, grads = gradients(online, target, batch, CONFIG)

@@ -4,7 +4,8 @@ For mixture j, Q = Q^e + β_j Q^i in rescaled space, online network θ, target n
 
     targets         y = h(G), G the soft Watkins return of h⁻¹(Q), r = r^e + β_j r^i, γ_j; all online
     trust region    no TD loss where |Q − Q_T| > α σ_j and sign(Q − Q_T) ≠ sign(Q − y)
-    normalisation   δ = (Q − y) / σ_j,  σ_j = max(running, batch, floor) of the std of Q − y
+    normalisation   δ = (Q − y) / σ_j,  σ_j = max(running, batch, floor) of the std of Q − y;
+                    the floor is a number, or a share of the size of Q
     distillation    −Σ_a G_ε(Q)(a) log π(a), none where KL(π_T ‖ π) > C
     mixtures        η L_{behaviour} + (1 − η) mean_j L_j
     priority        p max_t |δ_t| + (1 − p) mean_t |δ_t| of the behaviour mixture, or of all as weighted above
@@ -55,6 +56,9 @@ class LossConfig:
     """Weight of a new batch in the running σ."""
     sigma_floor: float = 0.01
     """σ is never smaller."""
+    sigma_floor_of: Literal["unit", "values"] = "unit"
+    """What the floor is a share of: 1 [MEME], or the size of Q, the root mean square over the batch, which
+    lets rewards be of any size. Decision 152."""
     cross_mixture: bool = True
     """Train all mixtures on every trace; off: only the one that acted."""
     behaviour_weight: float = 0.5
@@ -126,7 +130,7 @@ def meme_loss(
         q_taken_target = _taken(combine_values(target, ladders.beta, config)[:-1], batch.action[:-1])
         error = q_taken - returns
         batch_moments = td_moments(error, valid)
-        sigma = td_scale(moments, batch_moments, config.sigma_floor)
+        sigma = td_scale(moments, batch_moments, _sigma_floor(q_taken, valid, config))
         divisor = sigma if config.normalise else torch.ones_like(sigma)
         keep = valid.unsqueeze(-1).to(error.dtype)
         if config.trust_region is not None:
@@ -213,11 +217,11 @@ def td_moments(error: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
     return error.sum((0, 1)) / num, (error * error).sum((0, 1)) / num
 
 
-def td_scale(moments: RunningMoments, batch: tuple[Tensor, Tensor], floor: float) -> Tensor:
+def td_scale(moments: RunningMoments, batch: tuple[Tensor, Tensor], floor: float | Tensor) -> Tensor:
     """Returns σ = max(running, batch, floor) `[N]`; running is that of earlier batches, unbiased."""
     weight = moments.weight.clamp(min=torch.finfo(moments.weight.dtype).tiny)
     running = _std(moments.mean / weight, moments.square / weight)
-    return torch.maximum(running, _std(*batch)).clamp(min=floor)
+    return torch.maximum(running, _std(*batch)).clamp(min=torch.as_tensor(floor).to(running))
 
 
 def update_moments(moments: RunningMoments, batch: tuple[Tensor, Tensor], step: float) -> RunningMoments:
@@ -264,6 +268,14 @@ def _taken(q: Tensor, action: Tensor) -> Tensor:
     """Picks the values of the actions taken: `[T, B, N, A]` to `[T, B, N]`."""
     index = action.long()[:, :, None, None].expand(-1, -1, q.shape[2], 1)
     return q.gather(-1, index).squeeze(-1)
+
+
+def _sigma_floor(q: Tensor, valid: Tensor, config: LossConfig) -> float | Tensor:
+    """Returns the least σ: a number, or per mixture a share of the root mean square of Q `[T, B, N]`."""
+    if config.sigma_floor_of == "unit":
+        return config.sigma_floor
+    square = td_moments(q, valid)[1]
+    return (config.sigma_floor * square.sqrt()).clamp(min=torch.finfo(q.dtype).tiny)
 
 
 def _std(mean: Tensor, square: Tensor) -> Tensor:

@@ -125,6 +125,8 @@ def embedded_walks(
     for t in range(len(walks.place)):
         num_updates = FIRST_UPDATES if t == HEAD_START and mode != "cold" else int(t % LEARN_EVERY == 0)
         if t >= LENGTH and num_updates:
+            if trainer.needs_statistics:
+                trainer.learn_statistics(walks.observation[:t].reshape(-1, *walks.observation.shape[2:]))
             for _ in range(num_updates):
                 metrics = trainer.update(_traces(walks, t, rng)) or metrics
             acting.load_state_dict(trainer.acting_state())
@@ -296,5 +298,6 @@ def _features(model: Any, observation: Array) -> tuple[Array, Array | None]:
         features, _ = model.represent(
             torch.from_numpy(observation), nothing, is_first, model.initial_state(num)
         )
-    embedding = np.zeros((num, 0), np.float32) if features.embedding is None else features.embedding.numpy()
+    nowhere = np.zeros((num, model.dim or 0), np.float32)
+    embedding = nowhere if features.embedding is None else features.embedding.numpy()
     return embedding, None if features.surprise is None else features.surprise.numpy()
