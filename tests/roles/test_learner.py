@@ -1,0 +1,134 @@
+"""The learner: what reaches the agent, what goes back, and what is paid while learning."""
+
+import numpy as np
+import pytest
+import torch
+from oracles.bonuses import prioritised
+from oracles.sequences import sample_sequence
+
+from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.surprise import BYOL_EXPLORE, RND, Surprise
+from softcount.replay.sequences import Sample
+from softcount.roles.learner import Learner
+from softcount.tensors import to_arrays
+
+IDS, PROBABILITIES = np.array([7, 3, 12]), np.array([0.02, 0.3, 0.1])
+PRIORITIES = np.array([0.5, 2.0, 1.5])
+
+
+class Agent:
+    """Remembers what it was given to learn from."""
+
+    def __init__(self):
+        self.asked = []
+
+    def update(self, sequence, weights=None, intrinsic_targets=None):
+        self.asked.append((to_arrays(sequence, copy=True), weights, intrinsic_targets))
+        return PRIORITIES, {"loss": 0.25}
+
+    def parameters(self):
+        return {"policy": np.arange(3.0)}
+
+
+class Trainer:
+    """Learns nothing; its representation is as surprised as the extrinsic reward is large."""
+
+    def __init__(self):
+        self.representation = self
+        self.asked = []
+
+    def update(self, sequence):
+        self.asked.append(to_arrays(sequence, copy=True))
+        return {"accuracy": 0.75}
+
+    def surprise(self, sequence):
+        return torch.as_tensor(sequence.steps.reward).abs()
+
+    def acting_state(self):
+        return {"embedder": torch.ones(2)}
+
+
+def sample_of(seed=0):
+    sequence = to_arrays(sample_sequence(seed=seed))
+    reward = np.random.default_rng(seed).normal(size=(7, 3)).astype(np.float32)
+    return Sample(sequence._replace(steps=sequence.steps._replace(reward=reward)), IDS, PROBABILITIES)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
+def test_importance_weights_undo_the_sampling_as_far_as_configured(exponent):
+    agent = Agent()
+    Learner(agent, None, importance_exponent=exponent)(sample_of(), 40)
+    raw = [(40 * p) ** -exponent for p in PROBABILITIES]
+    np.testing.assert_allclose(agent.asked[0][1], [w / max(raw) for w in raw], rtol=1e-6)
+
+
+def test_agent_and_representation_learn_from_the_batch_as_it_was_sampled():
+    agent, trainer, sample = Agent(), Trainer(), sample_of()
+    Learner(agent, trainer)(sample, 40)
+    for seen in (agent.asked[0][0], trainer.asked[0]):
+        for name in ("observation", "prev_action", "reward", "is_first", "is_last", "action"):
+            np.testing.assert_array_equal(
+                getattr(seen.steps, name), getattr(sample.sequence.steps, name), err_msg=name
+            )
+
+
+def test_priorities_go_back_with_the_ids_they_belong_to_and_metrics_with_their_origin():
+    update = Learner(Agent(), Trainer())(sample_of(), 40)
+    np.testing.assert_array_equal(update.ids, IDS)
+    np.testing.assert_array_equal(update.priorities, PRIORITIES)
+    assert update.metrics["losses/loss"] == 0.25
+    assert update.metrics["representation/accuracy"] == 0.75
+
+
+@pytest.mark.parametrize("bonus", [None, Surprise(RND)], ids=["no bonus", "paid while acting"])
+def test_relabelled_pay_reaches_the_targets_and_without_it_the_stored_one_counts(bonus):
+    agent = Agent()
+    learner = Learner(agent, Trainer(), bonus=bonus)
+    targets = np.random.default_rng(1).random((7, 3)).astype(np.float32)
+    learner(sample_of(), 40, targets)
+    learner(sample_of(), 40)
+    np.testing.assert_array_equal(agent.asked[0][2], targets)
+    assert agent.asked[1][2] is None
+
+
+def test_what_is_paid_while_learning_is_dated_by_the_row_that_surprised():
+    agent = Agent()
+    learner = Learner(agent, Trainer(), bonus=Surprise(BYOL_EXPLORE))
+    samples = [sample_of(seed) for seed in range(3)]
+    for sample in samples:
+        learner(sample, 40)
+    is_first = samples[0].sequence.steps.is_first
+    surprises = [np.abs(sample.sequence.steps.reward)[~is_first] for sample in samples]
+    expected = prioritised([x.astype(float).tolist() for x in surprises], step=0.01)
+    for (_, _, targets), paid in zip(agent.asked, expected, strict=True):
+        np.testing.assert_allclose(targets[~is_first], paid, rtol=1e-5, atol=1e-7)
+        assert (targets[is_first] == 0).all()
+        assert targets.max() > 0
+
+
+def test_the_rows_of_one_trace_are_one_environment_to_what_is_paid_while_learning():
+    """A discounted sum per environment runs along a trace, not across the batch."""
+    agent, sample = Agent(), sample_of()
+    config = NormaliserConfig(kind="return_std", num_gathered=0, return_discount=0.5)
+    learner = Learner(
+        agent, Trainer(), bonus=Surprise(type(BYOL_EXPLORE)(normaliser=config, made_where="learning"))
+    )
+    learner(sample, 40)
+    surprise, is_first = np.abs(sample.sequence.steps.reward), sample.sequence.steps.is_first
+    sums, seen = np.zeros(3), []
+    for t in range(7):
+        for b in range(3):
+            if is_first[t, b]:
+                continue
+            sums[b] = 0.5 * sums[b] + surprise[t, b]
+            seen.append(sums[b])
+            std = np.sqrt(np.mean((np.array(seen) - np.mean(seen)) ** 2))
+            scale = max(std, 0.01 * np.mean(seen))
+            assert agent.asked[0][2][t, b] == pytest.approx(surprise[t, b] / scale, rel=1e-4), (t, b)
+
+
+def test_what_is_published_is_the_agents_policy_and_the_copy_that_embeds():
+    published = Learner(Agent(), Trainer()).parameters()
+    np.testing.assert_array_equal(published.policy["policy"], [0, 1, 2])
+    np.testing.assert_array_equal(published.representation["embedder"], [1, 1])
+    assert Learner(Agent(), None).parameters().representation is None
