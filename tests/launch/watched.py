@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
+from softcount.launch.run import make_loop
 from softcount.types import map_arrays
 
 
@@ -119,17 +119,16 @@ def weights_of_traces(replay):
 
 
 def watch(config, num_steps):
-    """Runs a loop without overlap, overheard."""
-    roles = build(config)
-    heard = Watch(None, {"learner": roles.learner.state_dict(), "memory": roles.memory.state_dict()})
+    """Runs the loop of a configuration, overheard and without overlap."""
+    loop = make_loop(replace(config, overlap=False))
+    roles = loop.roles
+    heard = Watch(loop, {"learner": roles.learner.state_dict(), "memory": roles.memory.state_dict()})
     roles.learner.agent = Watched(roles.learner.agent, partial(heard.hear, "agent"))
     overheard = {
         name: Watched(getattr(roles, name), partial(heard.hear, name))
         for name in ("inference", "memory", "replay", "learner")
     }
-    heard.loop = LocalLoop(
-        replace(roles, **overheard), relabel=config.relabel, overlap=False, reembed_every=config.reembed_every
-    )
+    loop.roles = replace(roles, **overheard)
     for _ in range(num_steps):
-        heard.loop.step()
+        loop.step()
     return heard

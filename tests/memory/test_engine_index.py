@@ -93,6 +93,8 @@ def test_a_loaded_state_is_searched_and_not_the_one_before(num: int) -> None:
     engine = indexed(CONFIG, state_of(rng, surface(rng, NUM)))
     new = state_of(rng, surface(rng, num, scale=2.0))
     engine.load_state_dict(new)
+    for name, value in engine.state_dict().items():
+        np.testing.assert_array_equal(value, new[name], err_msg=name)
     assert_no_atom_is_lost(engine, surface(rng, 200))
     assert_learns_like_brute_force(engine, surface(rng, 60, scale=2.0), rng.random((60, 2)))
     assert_no_atom_is_lost(engine, surface(rng, 200), every=5)

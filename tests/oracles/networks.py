@@ -237,3 +237,15 @@ def adamw(values, gradients, *, rate, decay, betas, epsilon):
         corrected = second / (1 - betas[1] ** n)
         values = values - rate * first / (1 - betas[0] ** n) / (np.sqrt(corrected) + epsilon)
     return values
+
+
+def distillation_error(p, x):
+    """RND: the mean squared difference between predictor and random target at one input."""
+
+    def answer(name):
+        y, net = x, part(p, name)
+        for layer in layers(part(net, "0.dense")):
+            y = relu(linear(layer, y))
+        return mlp({key: value for key, value in net.items() if not key.startswith("0.")}, y)
+
+    return float(((answer("predictor") - answer("target")) ** 2).mean())
