@@ -34,6 +34,7 @@ ATARI = RunConfig(
 """The paper's Atari table; fields not named here have their values as defaults."""
 
 DM_HARD_8 = RunConfig(
+    agent="MEME-RECODE-CASM",
     env="dm-hard-8/baseball",
     num_envs=64,
     steps=10_000_000_000,
