@@ -17,6 +17,7 @@ from oracles import bandit as bandit_oracle
 from oracles import networks
 from oracles.bonuses import prioritised
 from oracles.recode import Recode
+from oracles.replay import Replay
 from oracles.representations import byol_losses, byol_surprise
 
 from softcount.representations.embedding import EmbeddingConfig
@@ -77,12 +78,11 @@ def test_actors_hold_what_the_learner_had_after_the_last_published_update_bit_fo
         assert_equal_bits(step.acting["policy"], policy)
         assert_equal_bits(step.acting["representation"], {**module, **slow})
         assert bool(slow) == (acting == "slow")
-    first, last = heard.acted[0].acting, heard.acted[-1].acting
+    first, last = heard.acted[0], heard.acted[-1]
     for name in ("policy", "representation"):
-        assert not is_same(first[name], last[name])
-    assert is_same(last["representation"], parameters_after(heard, heard.loop.num_updates)[2]) == (
-        acting == "latest"
-    )
+        assert not is_same(first.acting[name], last.acting[name])
+    _, _, latest, _ = parameters_after(heard, last.num_updates)
+    assert is_same(last.acting["representation"], latest) == (acting == "latest")
 
 
 def test_the_slow_copy_follows_the_learned_representation(heard):
@@ -141,6 +141,27 @@ def test_importance_weights_undo_how_likely_each_trace_was_drawn(heard):
         np.testing.assert_allclose(update.weights, [w / max(raw) for w in raw], rtol=1e-5)
         seen |= set(update.weights.tolist())
     assert len(seen) > 10
+
+
+def test_what_is_learned_from_is_what_was_acted_with_the_state_before_it(heard):
+    replay = Replay(WIRED.replay.trace_length, WIRED.replay.period, 10**9, NUM_ENVS)
+    for step in heard.acted:
+        singles = [{name: x[b] for name, x in columns(step.row).items()} for b in range(NUM_ENVS)]
+        replay.add(singles, [tuple(x[b] for x in step.state) for b in range(NUM_ENVS)], range(NUM_ENVS))
+    for update in heard.learned:
+        found, state = columns(update.sample.sequence.steps), update.sample.sequence.state
+        for b, serial in enumerate(update.sample.ids.tolist()):
+            rows, before = replay.trace(serial)
+            for name in found:
+                expected = np.array([row[name] for row in rows])
+                np.testing.assert_array_equal(found[name][:, b], expected, err_msg=name)
+            for leaf, expected in zip(state, before, strict=True):
+                np.testing.assert_array_equal(leaf[b], expected)
+    assert any(update.sample.sequence.state[0].any() for update in heard.learned)
+
+
+def columns(step):
+    return {name: x for name, x in step._asdict().items() if name != "extras"} | dict(step.extras)
 
 
 # Acting
