@@ -17,6 +17,7 @@ CONFIG = replace(
     epsilon_power=3.0,
     bandit=BanditConfig(discount=0.9, epsilon=0.25, bonus=2.0),
     batch_size=5,
+    memory=replace(TINY.memory, embeddings_per_step=7, far_tolerance=0.3),
     terminal_observations="unpaid",
 )
 

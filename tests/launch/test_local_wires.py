@@ -23,6 +23,7 @@ from oracles.representations import byol_losses, byol_surprise
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.torsos import MlpConfig
 
+NUM_STEPS, NUM_ENVS, NUM_ACTIONS, NUM_MIXTURES = 90, 4, 4, 6
 MLP = MlpConfig(hidden_sizes=(8,))
 WIRED = replace(
     TINY,
@@ -35,10 +36,10 @@ WIRED = replace(
     epsilon_base=0.3,
     epsilon_power=2.0,
     replay=replace(TINY.replay, newest=1),
+    memory=replace(TINY.memory, embeddings_per_step=NUM_ENVS),
     importance_exponent=0.6,
     reembed_every=0,
 )
-NUM_STEPS, NUM_ENVS, NUM_ACTIONS, NUM_MIXTURES = 90, 4, 4, 6
 BETAS = [0.0, *(1 / (1 + math.exp(-10 * (2 * j - 4) / 4)) for j in (1, 2, 3, 4)), 1.0]
 EPSILONS = [0.3 ** (1 + 2 * actor / 3) for actor in range(NUM_ENVS)]
 PIXELS = {"scale": 1 / 255, "has_norm": True}

@@ -35,6 +35,7 @@ class Trainer:
 
     def __init__(self):
         self.representation = self
+        self.module = torch.nn.Identity()
         self.asked = []
 
     def update(self, sequence):
@@ -49,8 +50,10 @@ class Trainer:
 
 
 def sample_of(seed=0):
-    sequence = to_arrays(sample_sequence(seed=seed))
+    """Traces that start with an episode, and hold others."""
+    sequence = to_arrays(sample_sequence(seed=seed), copy=True)
     reward = np.random.default_rng(seed).normal(size=(7, 3)).astype(np.float32)
+    sequence.steps.is_first[0] = True
     return Sample(sequence._replace(steps=sequence.steps._replace(reward=reward)), IDS, PROBABILITIES)
 
 
