@@ -90,6 +90,19 @@ def test_stopping_and_resuming_in_a_new_process_changes_nothing(tmp_path):
     assert_same_run(tmp_path / "whole", tmp_path / "parts")
 
 
+def test_an_evaluation_plays_the_arm_whose_mean_is_best_over_all_bandits(tmp_path):
+    run = Run.create(tmp_path / "run", SMALL)
+    for i, bandit in enumerate(run.loop.roles.actor.bandits):
+        for arm in range(4):  # each alone thinks best of its own number, together they prefer 4
+            bandit.update(arm, 3.0 if arm == i else 0.0)
+        bandit.update(4, 2.0)
+        assert bandit.best_arm() == i
+    evaluation = run.evaluate()
+    run.close()
+    assert len(evaluation.episodes) == SMALL.evaluation_episodes
+    assert {episode.mixture for episode in evaluation.episodes} == {4}
+
+
 def step_of(run):
     """The step of the last complete checkpoint, read while another process writes the next."""
     return json.loads((run / "checkpoints" / checkpoint.MANIFEST).read_text())["step"]

@@ -160,8 +160,8 @@ def test_score_is_the_reward_that_observe_would_pay(path: str) -> None:
     engine = NativeEngine(config)
     engine.set_path(path)
     for batch in np.split(walk(rng, 4000, 4), 100):
-        scores = engine.score(batch)
         before = engine.state_dict()
+        scores = engine.score(batch)
         assert_bit_equal(engine.state_dict(), before)
         assert scores[0] == engine.observe(batch[:1], rng.random((1, 2))).reward[0]
         engine.observe(batch[1:], rng.random((39, 2)))

@@ -163,16 +163,22 @@ def test_a_state_of_one_engine_continues_in_the_other(engine):
     np.testing.assert_array_equal(numpy.atoms, other.atoms)
 
 
-def test_moved_atoms_count_where_they_are_now(memory):
+def test_moved_atoms_count_where_they_are_now(engine):
+    """In a memory large enough for an index of the atoms, which has to follow."""
+    config = replace(CONFIG, size=2000, warmup_atoms=2000)
+    memory, expected = (RecodeMemory(config, seed=1, engine=name) for name in (engine, "numpy"))
+    memory.observe(rows(2200))
     elsewhere = memory.atoms[::-1] + 50.0
-    expected = RecodeMemory(CONFIG, engine="numpy")
-    expected.load_state_dict({**memory.state_dict(), "atoms": elsewhere})
+    before = memory.state_dict()
+    expected.load_state_dict({**before, "atoms": elsewhere})
     memory.move_atoms(elsewhere)
-    assert same(memory.state_dict(), expected.state_dict())
-    np.testing.assert_allclose(memory.score(rows(20) + 50.0), expected.score(rows(20) + 50.0), rtol=1e-12)
-    _, found = memory.observe(rows(100) + 50.0, details=True)
-    _, wanted = expected.observe(rows(100) + 50.0, details=True)
+    assert same({**before, "atoms": elsewhere}, memory.state_dict())
+    for place in (elsewhere, before["atoms"]):
+        np.testing.assert_allclose(memory.score(place), expected.score(place), rtol=1e-12)
+    _, found = memory.observe(rows(300) + 50.0, details=True)
+    _, wanted = expected.observe(rows(300) + 50.0, details=True)
     np.testing.assert_array_equal(found.slot, wanted.slot)
+    np.testing.assert_array_equal(memory.atoms, expected.atoms)
 
 
 def test_every_atom_needs_a_new_position(memory):

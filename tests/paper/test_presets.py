@@ -29,6 +29,77 @@ TABLES = {
     "embedding weight decay": (0.05, 0.1),
 }
 
+AGENT = {
+    # not in the paper's tables: MEME's values and, where none are known, what was decided
+    "mixtures": 16,
+    "LSTM units": 512,
+    "head units": 512,
+    "return": ("soft", 0.95, 0.01, 0.25),  # form, λ, κ, temperature of the policy
+    "rescaling": 1e-3,
+    "trust region": 2.0,
+    "least sigma": 0.01,
+    "cross-mixture weight": 0.5,
+    "distillation": (1.0, 1e-4, 0.5),  # weight, ε, limit of the KL
+    "priority": (0.9, 0.9),  # share of the maximum, exponent
+    "importance exponent": 0.0,
+    "target period": 1500,
+    "Adam": (0.9, 0.999, 1e-8),
+    "gradient norm": 40.0,
+    "epsilon": (0.4, 7.0, 0.01),  # base and power of the actors' ladder, evaluator
+    "bandit": ("discounted", 0.999, 0.5, 1.0),
+    "embedding Adam": (0.9, 0.999, 1e-8),
+    "embedding": 32,
+}
+CASM = {
+    "layers": 2,
+    "size": 128,
+    "heads": 4,
+    "MLP": (512,),
+    "mask": 0.8,
+    "masks": 4,
+    "action": 32,
+    "head": (128,),
+}
+
+
+def agent_rows(config):
+    meme, loss, bandit, trainer = config.meme, config.meme.loss, config.bandit, config.trainer
+    return {
+        "mixtures": meme.network.num_mixtures,
+        "LSTM units": meme.network.core_size if meme.network.core == "lstm" else None,
+        "head units": meme.network.head_size,
+        "return": (loss.return_form, loss.trace_discount, loss.soft_tolerance, loss.policy_temperature),
+        "rescaling": loss.rescale_epsilon,
+        "trust region": loss.trust_region,
+        "least sigma": loss.sigma_floor if loss.normalise else None,
+        "cross-mixture weight": loss.behaviour_weight if loss.cross_mixture else 1.0,
+        "distillation": (loss.distillation_weight, loss.distillation_epsilon, loss.kl_limit),
+        "priority": (loss.priority_max_weight, config.replay.priority_exponent),
+        "importance exponent": config.importance_exponent,
+        "target period": meme.target_update_period,
+        "Adam": (*meme.adam_betas, meme.adam_epsilon),
+        "gradient norm": meme.max_grad_norm,
+        "epsilon": (config.epsilon_base, config.epsilon_power, config.evaluation_epsilon),
+        "bandit": (bandit.kind, bandit.discount, bandit.epsilon, bandit.bonus),
+        "embedding Adam": (*trainer.betas, trainer.epsilon),
+        "embedding": config.representation.embedding.dim,
+    }
+
+
+def casm_rows(config):
+    casm = config.representation.casm
+    net = casm.transformer
+    return {
+        "layers": net.num_layers,
+        "size": net.width,
+        "heads": net.num_heads,
+        "MLP": net.hidden_sizes,
+        "mask": casm.mask_rate,
+        "masks": casm.num_masks,
+        "action": casm.action_dim,
+        "head": casm.hidden_sizes,
+    }
+
 
 def rows(config):
     return {
@@ -60,6 +131,23 @@ def test_the_atari_preset_is_the_papers_table():
 
 def test_the_dm_hard_8_preset_is_the_papers_table():
     assert rows(DM_HARD_8) == {name: values[1] for name, values in TABLES.items()}
+
+
+def test_each_domain_has_the_agent_of_the_papers_main_result():
+    assert (ATARI.agent, ATARI.env) == ("MEME-RECODE-AP", "atari/montezuma_revenge")
+    assert DM_HARD_8.agent == "MEME-RECODE-CASM"
+    assert DM_HARD_8.env.startswith("dm-hard-8/")
+
+
+def test_both_presets_run_the_whole_of_meme_and_the_papers_casm():
+    for config in (ATARI, DM_HARD_8):
+        assert agent_rows(config) == AGENT
+        assert casm_rows(config) == CASM
+        assert config.meme.network.torso == config.representation.embedding.torso
+
+
+def test_learning_starts_when_enough_traces_are_there():
+    assert (ATARI.replay.min_traces, DM_HARD_8.replay.min_traces) == (6250, 1000)
 
 
 def test_the_torsos_are_those_of_the_tables():

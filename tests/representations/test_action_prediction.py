@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from oracles import networks
 from oracles.representations import action_prediction_loss
 from oracles.sequences import sample_sequence
 
@@ -24,14 +26,16 @@ def test_the_loss_is_the_mean_cross_entropy_over_transitions(last):
     ap = make(last_transitions=last)
     sequence = sample_sequence(SPEC, ACTIONS)
     steps = sequence.steps
-    with torch.no_grad():
-        embedding = torch.stack([ap.embedder(row) for row in steps.observation])
+    p = networks.numbers(ap.state_dict())
     expected = action_prediction_loss(
-        embedding.tolist(),
+        [
+            [networks.embed(networks.part(p, "embedder"), o).tolist() for o in row]
+            for row in steps.observation
+        ],
         steps.is_first.tolist(),
         steps.is_last.tolist(),
         steps.action.tolist(),
-        lambda pair: ap.predictor(torch.tensor(pair)).tolist(),
+        lambda pair: networks.mlp(networks.part(p, "predictor"), np.array(pair)).tolist(),
         last,
     )
     loss, metrics = ap.loss(sequence)

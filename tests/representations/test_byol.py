@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch.nn.functional as F
+from oracles import networks
 from oracles.representations import byol_loss, byol_losses, byol_surprise
 from oracles.sequences import sample_sequence
 
@@ -26,25 +26,16 @@ def make(horizon=3):
 def oracle(byol, sequence, b):
     """loss(t, i) of trace b, one GRU step after the other."""
     steps = sequence.steps
-    action = F.one_hot(steps.action, 4).float()
-    prev_action = F.one_hot(steps.prev_action, 4).float()
-    beliefs, state = [], torch.zeros(7)
-    for t in range(len(steps.action)):
-        incoming = prev_action[t, b]
-        if steps.is_first[t, b]:
-            state, incoming = torch.zeros(7), torch.zeros(4)
-        omega = byol.embedder(steps.observation[t, b][None])[0]
-        state = byol.closed(torch.cat((omega, incoming)), state)
-        beliefs.append(state)
-
-    def predict(t, i):
-        state = beliefs[t]
-        for k in range(i):
-            state = byol.open(action[t + k, b], state)
-        return byol.predictor(state).tolist()
-
-    target = [byol.target(steps.observation[t, b][None])[0].tolist() for t in range(len(steps.action))]
-    return byol_losses(predict, target, steps.is_first[:, b].tolist(), byol.config.horizon)
+    is_first = steps.is_first[:, b].tolist()
+    predict, target = networks.byol_predictions(
+        networks.numbers(byol.state_dict()),
+        steps.observation[:, b].numpy(),
+        steps.action[:, b].tolist(),
+        steps.prev_action[:, b].tolist(),
+        is_first,
+        num_actions=4,
+    )
+    return byol_losses(predict, target, is_first, byol.config.horizon)
 
 
 @pytest.mark.parametrize("horizon", [1, 3, 8])

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from oracles import networks
 from oracles.representations import cross_entropy
 from oracles.sequences import sample_sequence
 
@@ -61,6 +62,39 @@ def test_the_loss_predicts_each_action_from_the_right_difference(options):
                     losses.append(cross_entropy(casm.predictor(difference).tolist(), int(steps.action[t, b])))
     loss, _ = casm.loss(sequence)
     assert loss.item() == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"target": "figure"}, {"mask": False}])
+def test_the_whole_network_follows_its_equations(options, monkeypatch):
+    """From observations to the loss, under masks that are drawn here."""
+    casm = make(**options)
+    sequence = sample_sequence(SPEC, ACTIONS)
+    steps = sequence.steps
+    hides = torch.rand(4, 7, 3, generator=torch.Generator().manual_seed(1)) < 0.6
+    hides[:, 0] = False  # there the incoming action is not known, so the state is shown
+    hides[:, steps.is_first] = False
+    asked = []
+    monkeypatch.setattr("softcount.representations.casm.draw_masks", lambda *a: asked.append(a) or hides)
+    p = networks.numbers(casm.state_dict())
+    losses = []
+    for n in range(4 if casm.config.mask else 1):
+        for b in range(3):
+            mask = hides[n, :, b].tolist() if casm.config.mask else None
+            is_first = steps.is_first[:, b].tolist()
+            embedding, z = networks.casm_guesses(
+                p, steps.observation[:, b].numpy(), steps.prev_action[:, b].tolist(), is_first, mask
+            )
+            for t in range(6):
+                if is_first[t + 1] or (casm.config.target == "figure" and mask[t + 1]):
+                    continue
+                later = z[t + 1] if casm.config.target == "figure" else embedding[t + 1]
+                logits = networks.mlp(networks.part(p, "predictor"), later - z[t])
+                losses.append(cross_entropy(logits.tolist(), int(steps.action[t, b])))
+    loss, _ = casm.loss(sequence)
+    assert loss.item() == pytest.approx(sum(losses) / len(losses), rel=1e-6)
+    if casm.config.mask:
+        assert torch.equal(asked[0][0], steps.is_first)
+        assert asked[0][1:3] == (casm.config.num_masks, casm.config.mask_rate) == (4, 0.8)
 
 
 @pytest.mark.parametrize("options", [{}, {"mask": False}])

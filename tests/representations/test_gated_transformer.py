@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from oracles import networks
 from oracles.representations import gate, relative_attention, sinusoid
 
 from softcount.representations.gated_transformer import (
@@ -101,6 +103,49 @@ def test_sinusoids_are_sines_then_cosines_of_the_distance():
     table = sinusoids(5, 6)
     for distance in range(5):
         assert table[distance].tolist() == pytest.approx(sinusoid(distance, 6), abs=1e-6)
+
+
+def every_parameter_counts(net):
+    """Norms start at 1 and 0, where a forgotten one would not show."""
+    with torch.no_grad():
+        for name, p in net.named_parameters():
+            if "norm" in name or name.endswith("bias"):
+                p += 0.5 * torch.randn(p.shape, dtype=p.dtype)
+    return net
+
+
+@pytest.mark.parametrize("cuts", [(), ((2, 0), (4, 1), (5, 1))])
+def test_whole_layers_follow_their_equations(cuts):
+    net, x, is_first = every_parameter_counts(make()), 2 * tokens(), no_cut()
+    for t, b in cuts:
+        is_first[t, b] = True
+    found, inputs = net(x, is_first)  # distances are coded in float32, all else is float64
+    p = networks.numbers(net.state_dict())
+    assert len(inputs) == 2
+    for b in range(2):
+        expected, layers = networks.gated_transformer(p, x[:, b].numpy(), is_first[:, b].tolist())
+        np.testing.assert_allclose(found[:, b].detach(), expected, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(inputs[1][:, b], layers[1], rtol=0, atol=1e-7)
+
+
+def test_whole_layers_with_a_memory_follow_their_equations():
+    net, x = every_parameter_counts(make()), tokens()
+    memory = [tokens(3, seed=seed) for seed in (5, 6)]
+    is_first = no_cut()
+    is_first[4, 1] = True
+    found, _ = net(x, is_first, memory)
+    p = networks.numbers(net.state_dict())
+    for b in range(2):
+        past = [rows[:, b].numpy() for rows in memory]
+        expected, _ = networks.gated_transformer(p, x[:, b].numpy(), is_first[:, b].tolist(), past)
+        np.testing.assert_allclose(found[:, b].detach(), expected, rtol=0, atol=1e-7)
+
+
+def test_the_gates_start_at_the_configured_bias():
+    net = GatedTransformer(GatedTransformerConfig(width=8, num_heads=2, hidden_sizes=(12,)))
+    for layer in net.layers:
+        for one in (layer.gate_one, layer.gate_two):
+            assert one.bias.tolist() == [2.0] * 8
 
 
 @pytest.mark.parametrize("past", [0, 2])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from oracles import networks
 from oracles.representations import normalised
 from oracles.sequences import sample_sequence
 from torch import nn
@@ -81,6 +83,36 @@ def test_only_the_predictor_learns_and_it_learns_what_it_sees():
         last = trainer.update(sequence)["loss"]
     assert last < 0.2 * first
     assert all(torch.equal(a, b) for a, b in zip(target, rnd.target.parameters(), strict=True))
+
+
+def test_surprise_is_the_error_on_observations_normalised_by_all_that_was_learned_from():
+    rnd = make(clip=1.5)
+    trainer = RepresentationTrainer(rnd, TrainerConfig(learning_rate=3e-3))
+    sequences = [sample_sequence(SPEC, ACTIONS, seed=seed) for seed in range(4)]
+    for sequence in sequences[:3]:
+        steps = sequence.steps._replace(observation=3 * sequence.steps.observation + 7)
+        trainer.update(sequence._replace(steps=steps))
+    learned = np.concatenate([3 * s.steps.observation.flatten(0, 1).numpy() + 7 for s in sequences[:3]])
+    learned = learned.astype(float)
+    asked = 4 * sequences[3].steps.observation.flatten(0, 1) + 6
+    p = networks.numbers(rnd.state_dict())
+    x = np.clip((asked.numpy() - learned.mean(0)) / learned.std(0), -1.5, 1.5)
+    expected = [networks.distillation_error(p, row) for row in x]
+    with torch.no_grad():
+        found = rnd.represent(asked)[0].surprise
+    assert found.tolist() == pytest.approx(expected, rel=1e-4)
+    assert (np.abs(x) == 1.5).any()
+
+
+def test_only_training_adds_to_the_statistics():
+    rnd = make()
+    RepresentationTrainer(rnd, TrainerConfig()).update(sample_sequence(SPEC, ACTIONS))
+    before = {name: x.clone() for name, x in rnd.normaliser.state_dict().items()}
+    assert before["count"] == 21
+    rnd.eval()
+    rnd.loss(sample_sequence(SPEC, ACTIONS, seed=1))
+    rnd.represent(torch.randn(9, 5))
+    assert all(torch.equal(x, before[name]) for name, x in rnd.normaliser.state_dict().items())
 
 
 def test_a_share_of_the_rows_learns():

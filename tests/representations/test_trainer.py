@@ -89,6 +89,20 @@ def test_the_linear_schedule_falls_to_zero():
     assert rates == pytest.approx([1.0, 0.75, 0.5, 0.25, 0.0, 0.0])
 
 
+def test_the_rate_of_the_schedule_is_the_rate_that_is_taken():
+    """The gradient never changes, so each of Adam's steps is as long as the rate."""
+    model = Quadratic()
+    config = TrainerConfig(
+        learning_rate=0.1, weight_decay=0.0, schedule="linear", total_updates=4, clip_norm=None
+    )
+    trainer = RepresentationTrainer(model, config)
+    walked = 0.0
+    for rate in (0.1, 0.075, 0.05, 0.025, 0.0):
+        trainer.update(sample_sequence())
+        walked += rate
+        np.testing.assert_allclose(model.weight.detach(), [[1.0 - walked, 2.0 - walked]], rtol=1e-4)
+
+
 @pytest.mark.parametrize(("accuracy", "expected"), [(0.5, 1.0), (0.9, 1.0), (0.95, 0.5), (1.0, 0.05)])
 def test_saturating_slows_down_in_proportion_to_the_error_left(accuracy, expected):
     trainer = RepresentationTrainer(

@@ -8,7 +8,7 @@ import pytest
 from softcount.agents.meme.bandit import Bandit, BanditConfig
 from softcount.envs.make import make
 from softcount.roles.actor import Actor, FixedMixture, Reply
-from softcount.types import Features
+from softcount.types import Features, TimeStep
 
 NUM_ENVS, NUM_ACTIONS = 5, 4
 
@@ -58,6 +58,45 @@ def test_a_row_holds_what_was_asked_and_what_was_done():
         np.testing.assert_array_equal(row.extras["prev_intrinsic"], request.prev_intrinsic)
         np.testing.assert_array_equal(row.extras["mixture"], request.mixture)
         assert before is request.state
+
+
+class Scripted:
+    """Environments that return anything, with the flags of real episodes, and remember it."""
+
+    num_envs = NUM_ENVS
+
+    def __init__(self):
+        self.rng, self.told, self.returned = np.random.default_rng(0), [], []
+
+    def reset(self, seed=None):
+        return self._return(np.ones(NUM_ENVS, bool))
+
+    def step(self, actions):
+        self.told.append(actions.copy())
+        return self._return(self.returned[-1].is_last)
+
+    def _return(self, is_first):
+        is_last = ~is_first & (self.rng.random(NUM_ENVS) < 0.3)
+        reward = np.where(is_first, 0, self.rng.normal(size=NUM_ENVS)).astype(np.float32)
+        observation, place = self.rng.random((NUM_ENVS, 2)), self.rng.integers(9, size=NUM_ENVS)
+        is_terminal = is_last & (self.rng.random(NUM_ENVS) < 0.5)
+        self.returned.append(TimeStep(observation, reward, is_first, is_last, is_terminal, place))
+        return self.returned[-1]
+
+
+def test_a_row_holds_what_the_environments_returned_and_they_are_told_its_action():
+    env = Scripted()
+    state = (np.zeros((NUM_ENVS, 2), np.float32),)
+    bandits = [Bandit(3, seed=i) for i in range(NUM_ENVS)]
+    actor = Actor(env, bandits=bandits, epsilon=np.zeros(5), state=state, feature_state=(), seed=0)
+    history = play(actor, 80)
+    for (request, row, *_), returned, told in zip(history, env.returned[:-1], env.told, strict=True):
+        for name in ("observation", "reward", "is_first", "is_last", "is_terminal"):
+            np.testing.assert_array_equal(getattr(row, name), getattr(returned, name), err_msg=name)
+        for name in ("observation", "reward", "is_first"):
+            np.testing.assert_array_equal(getattr(request, name), getattr(returned, name), err_msg=name)
+        np.testing.assert_array_equal(row.extras["place"], returned.place)
+        np.testing.assert_array_equal(row.action, told)
 
 
 def test_the_recurrent_state_comes_back_with_the_next_request():

@@ -1,8 +1,11 @@
 """The evaluator: one episode per environment, nothing changed."""
 
+import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from launch.test_local import TINY, assert_same, everything, loop_of
 
@@ -49,6 +52,59 @@ def test_the_evaluator_plays_the_distilled_policy_whatever_the_actors_act_on():
     logits = outputs.logits[0, range(len(request.mixture)), request.mixture].numpy()
     np.testing.assert_array_equal(evaluator.inference(request).logits, logits)
     assert (loop.roles.inference(request).logits != logits).any()
+
+
+class Overheard:
+    """An inference worker that remembers what it was asked and what it answered."""
+
+    def __init__(self, inference):
+        self.inference, self.heard = inference, []
+
+    def __getattr__(self, name):
+        return getattr(self.inference, name)
+
+    def __call__(self, request):
+        reply = self.inference(request)
+        self.heard.append((request, reply))
+        return reply
+
+
+def overheard(config, arm, num_times):
+    """Every (request, reply, score, next request) of some evaluations."""
+    loop = loop_of(config, False)
+    for _ in range(30):
+        loop.step()
+    evaluator = build_evaluator(config, loop.roles.inference)
+    evaluator.inference = worker = Overheard(evaluator.inference)
+    score, scores, moves = loop.roles.memory.scorer(), [], []
+    for seed in range(num_times):
+        worker.heard.clear()
+        scores.clear()
+        evaluator(arm, lambda *asked: scores.append(score(*asked)) or scores[-1], seed=seed)
+        pairs = zip(worker.heard, scores, strict=True)
+        for ((request, reply), paid), ((later, _), _) in itertools.pairwise(pairs):
+            moves.append((request, reply, paid, later))
+    return moves
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_it_plays_the_arm_it_was_given_greedily_but_for_the_configured_noise(epsilon):
+    moves = overheard(replace(TINY, evaluation_epsilon=epsilon, evaluation_episodes=4), 3, num_times=25)
+    others = []
+    for request, reply, _, later in moves:
+        assert (request.mixture == 3).all()
+        goes_on = ~later.is_first
+        others += (later.prev_action != reply.logits.argmax(-1))[goes_on].tolist()
+    share = 0.75 * epsilon  # a random action is another one three times of four
+    assert len(others) > 100
+    assert abs(np.mean(others) - share) <= 3.5 * math.sqrt(share * (1 - share) / len(others))
+
+
+def test_the_network_sees_what_the_memory_would_pay_one_step_late():
+    moves = overheard(replace(TINY, evaluation_epsilon=1.0, evaluation_episodes=4), 0, num_times=15)
+    for _, _, paid, later in moves:
+        np.testing.assert_array_equal(later.prev_intrinsic, np.where(later.is_first, 0, paid))
+    assert any(later.prev_intrinsic.any() for *_, later in moves)
 
 
 def test_without_distillation_there_is_no_policy_to_play():

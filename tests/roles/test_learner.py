@@ -1,7 +1,4 @@
-"""The learner: what is paid in learning, with which model, for which rows; and whose statistics it shows."""
-
-import copy
-from typing import NamedTuple
+"""The learner: what reaches the agent, what goes back, and what is paid while learning."""
 
 import numpy as np
 import pytest
@@ -9,87 +6,132 @@ import torch
 from oracles.bonuses import prioritised
 from oracles.sequences import sample_sequence
 
-from softcount.bonuses import BYOL_EXPLORE, Surprise
+from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.surprise import BYOL_EXPLORE, RND, Surprise
 from softcount.replay.sequences import Sample
-from softcount.representations import Byol, EmbeddingConfig, RepresentationTrainer, TrainerConfig
 from softcount.roles.learner import Learner
-from softcount.torsos import NfNetConfig
-from softcount.types import ArraySpec, DiscreteActions
+from softcount.tensors import to_arrays
 
-SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)
-TIME, BATCH = 9, 4
-
-
-class Call(NamedTuple):
-    sequence: object
-    weights: object
-    intrinsic_targets: object
+IDS, PROBABILITIES = np.array([7, 3, 12]), np.array([0.02, 0.3, 0.1])
+PRIORITIES = np.array([0.5, 2.0, 1.5])
 
 
-class Recorder:
-    """An agent that learns nothing and keeps what it was given."""
+class Agent:
+    """Remembers what it was given to learn from."""
 
     def __init__(self):
-        self.calls = []
+        self.asked = []
 
-    def update(self, sequence, weights, intrinsic_targets):
-        self.calls.append(Call(sequence, weights, intrinsic_targets))
-        return np.ones(BATCH), {}
+    def update(self, sequence, weights=None, intrinsic_targets=None):
+        self.asked.append((to_arrays(sequence, copy=True), weights, intrinsic_targets))
+        return PRIORITIES, {"loss": 0.25}
 
-
-def sample(seed=0, spec=SPEC):
-    sequence = sample_sequence(spec, ACTIONS, time=TIME, batch=BATCH, seed=seed)
-    return Sample(sequence, np.arange(BATCH), np.full(BATCH, 0.25))
+    def parameters(self):
+        return {"policy": np.arange(3.0)}
 
 
-def learner(rule="paid", spec=SPEC, torso="mlp"):
-    torch.manual_seed(0)
-    byol = Byol(spec, ACTIONS, embedding=EmbeddingConfig(torso=torso, dim=3))
-    trainer = RepresentationTrainer(byol, TrainerConfig(learning_rate=0.05))
-    return Learner(Recorder(), trainer, bonus=Surprise(BYOL_EXPLORE), terminal_observations=rule)
+class Trainer:
+    """Learns nothing; its representation is as surprised as the extrinsic reward is large."""
+
+    def __init__(self):
+        self.representation = self
+        self.module = torch.nn.Identity()
+        self.asked = []
+
+    def update(self, sequence):
+        self.asked.append(to_arrays(sequence, copy=True))
+        return {"accuracy": 0.75}
+
+    def surprise(self, sequence):
+        return torch.as_tensor(sequence.steps.reward).abs()
+
+    def acting_state(self):
+        return {"embedder": torch.ones(2)}
 
 
-def expected_pay(surprise, steps, rule):
-    """BYOL-Explore's pay by the oracle: over the rows that count, row 0 and first rows never."""
-    is_counted = ~steps.is_first.numpy()
-    is_counted[0] = False
-    is_terminal = steps.is_terminal.numpy()
-    assert (is_terminal & is_counted).any()
-    if rule == "skipped":
-        is_counted &= ~is_terminal
-    paid = np.zeros(surprise.shape)
-    paid[is_counted] = prioritised([surprise[is_counted].tolist()], BYOL_EXPLORE.normaliser.step)[0]
-    if rule == "unpaid":
-        paid[is_terminal] = 0.0
-    return paid
+def sample_of(seed=0):
+    """Traces that start with an episode, and hold others."""
+    sequence = to_arrays(sample_sequence(seed=seed), copy=True)
+    reward = np.random.default_rng(seed).normal(size=(7, 3)).astype(np.float32)
+    sequence.steps.is_first[0] = True
+    return Sample(sequence._replace(steps=sequence.steps._replace(reward=reward)), IDS, PROBABILITIES)
 
 
-@pytest.mark.parametrize("rule", ["paid", "unpaid", "skipped"])
-def test_a_batch_is_paid_by_the_model_as_the_batch_found_it_and_only_where_something_was_predicted(rule):
-    learns = learner(rule)
-    found = copy.deepcopy(learns.trainer.module).eval()
-    one = sample()
-    surprise = found.surprise(one.sequence).numpy()
-    learns(one, num_traces=4)
-    assert not torch.equal(found.predictor[0].weight, learns.trainer.module.predictor[0].weight)
-    targets = learns.agent.calls[0].intrinsic_targets
-    np.testing.assert_allclose(targets, expected_pay(surprise, one.sequence.steps, rule), rtol=1e-5)
-    assert (targets[0] == 0).all()
-    assert targets.max() > 0
+@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
+def test_importance_weights_undo_the_sampling_as_far_as_configured(exponent):
+    agent = Agent()
+    Learner(agent, None, importance_exponent=exponent)(sample_of(), 40)
+    raw = [(40 * p) ** -exponent for p in PROBABILITIES]
+    np.testing.assert_allclose(agent.asked[0][1], [w / max(raw) for w in raw], rtol=1e-6)
 
 
-def test_pay_is_made_in_evaluation_mode():
-    spec = ArraySpec((16, 16, 3), "uint8")
-    torso = NfNetConfig(blocks=(2,), channels=(8,), strides=(1,), drop_rate=0.9)
-    learns = learner(spec=spec, torso=torso)
-    learns.trainer.module.train()
-    found = copy.deepcopy(learns.trainer.module).eval()
-    one = sample(spec=spec)
-    learns(one, num_traces=4)
-    expected = expected_pay(found.surprise(one.sequence).numpy(), one.sequence.steps, "paid")
-    np.testing.assert_allclose(learns.agent.calls[0].intrinsic_targets, expected, rtol=1e-4, atol=1e-6)
+def test_agent_and_representation_learn_from_the_batch_as_it_was_sampled():
+    agent, trainer, sample = Agent(), Trainer(), sample_of()
+    Learner(agent, trainer)(sample, 40)
+    for seen in (agent.asked[0][0], trainer.asked[0]):
+        for name in ("observation", "prev_action", "reward", "is_first", "is_last", "action"):
+            np.testing.assert_array_equal(
+                getattr(seen.steps, name), getattr(sample.sequence.steps, name), err_msg=name
+            )
 
 
-def test_only_a_representation_that_normalises_is_shown_all_there_is():
-    assert not learner().needs_statistics
-    assert not Learner(Recorder(), None).needs_statistics
+def test_priorities_go_back_with_the_ids_they_belong_to_and_metrics_with_their_origin():
+    update = Learner(Agent(), Trainer())(sample_of(), 40)
+    np.testing.assert_array_equal(update.ids, IDS)
+    np.testing.assert_array_equal(update.priorities, PRIORITIES)
+    assert update.metrics["losses/loss"] == 0.25
+    assert update.metrics["representation/accuracy"] == 0.75
+
+
+@pytest.mark.parametrize("bonus", [None, Surprise(RND)], ids=["no bonus", "paid while acting"])
+def test_relabelled_pay_reaches_the_targets_and_without_it_the_stored_one_counts(bonus):
+    agent = Agent()
+    learner = Learner(agent, Trainer(), bonus=bonus)
+    targets = np.random.default_rng(1).random((7, 3)).astype(np.float32)
+    learner(sample_of(), 40, targets)
+    learner(sample_of(), 40)
+    np.testing.assert_array_equal(agent.asked[0][2], targets)
+    assert agent.asked[1][2] is None
+
+
+def test_what_is_paid_while_learning_is_dated_by_the_row_that_surprised():
+    agent = Agent()
+    learner = Learner(agent, Trainer(), bonus=Surprise(BYOL_EXPLORE))
+    samples = [sample_of(seed) for seed in range(3)]
+    for sample in samples:
+        learner(sample, 40)
+    is_first = samples[0].sequence.steps.is_first
+    surprises = [np.abs(sample.sequence.steps.reward)[~is_first] for sample in samples]
+    expected = prioritised([x.astype(float).tolist() for x in surprises], step=0.01)
+    for (_, _, targets), paid in zip(agent.asked, expected, strict=True):
+        np.testing.assert_allclose(targets[~is_first], paid, rtol=1e-5, atol=1e-7)
+        assert (targets[is_first] == 0).all()
+        assert targets.max() > 0
+
+
+def test_the_rows_of_one_trace_are_one_environment_to_what_is_paid_while_learning():
+    """A discounted sum per environment runs along a trace, not across the batch."""
+    agent, sample = Agent(), sample_of()
+    config = NormaliserConfig(kind="return_std", num_gathered=0, return_discount=0.5)
+    learner = Learner(
+        agent, Trainer(), bonus=Surprise(type(BYOL_EXPLORE)(normaliser=config, made_where="learning"))
+    )
+    learner(sample, 40)
+    surprise, is_first = np.abs(sample.sequence.steps.reward), sample.sequence.steps.is_first
+    sums, seen = np.zeros(3), []
+    for t in range(7):
+        for b in range(3):
+            if is_first[t, b]:
+                continue
+            sums[b] = 0.5 * sums[b] + surprise[t, b]
+            seen.append(sums[b])
+            std = np.sqrt(np.mean((np.array(seen) - np.mean(seen)) ** 2))
+            scale = max(std, 0.01 * np.mean(seen))
+            assert agent.asked[0][2][t, b] == pytest.approx(surprise[t, b] / scale, rel=1e-4), (t, b)
+
+
+def test_what_is_published_is_the_agents_policy_and_the_copy_that_embeds():
+    published = Learner(Agent(), Trainer()).parameters()
+    np.testing.assert_array_equal(published.policy["policy"], [0, 1, 2])
+    np.testing.assert_array_equal(published.representation["embedder"], [1, 1])
+    assert Learner(Agent(), None).parameters().representation is None

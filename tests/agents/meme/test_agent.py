@@ -3,6 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from oracles import meme_loss as oracle
+from oracles import networks
 
 from softcount import store
 from softcount.agents.meme.agent import Meme, MemeConfig, make_optimiser, network_inputs, preferences
@@ -139,6 +141,87 @@ def test_targets_use_relabelled_rewards_and_network_inputs_the_stored_ones():
     np.testing.assert_array_equal(seen[0], sequence.steps.extras["prev_intrinsic"])
     stored = sequence._replace(steps=sequence.steps._replace(intrinsic=relabelled))
     assert make().update(stored)[1]["value_loss"] == changed
+
+
+def assert_priorities_and_gradients(agent, found, expected):
+    """The gradient of a bias is that of its outputs, added up."""
+    priorities, metrics = found
+    assert metrics["loss"] == pytest.approx(expected["loss"], rel=1e-4)
+    np.testing.assert_allclose(priorities, expected["priorities"], rtol=1e-4)
+    for name, x in zip(("mean", "square"), expected["moments"], strict=False):
+        np.testing.assert_allclose(agent.state_dict()["moments"][name], x, rtol=1e-3, atol=1e-6)
+    gradients = {name: p.grad.numpy() for name, p in agent.online.named_parameters()}
+    q, intrinsic, logits = (np.sum(x, axis=(0, 1)) for x in expected["gradients"])  # [N, A]
+    for name, x in (
+        ("value_out.0.bias", q.sum(-1)),
+        ("value_out.1.bias", intrinsic.sum(-1)),
+        ("policy_out.bias", logits.ravel()),
+    ):
+        np.testing.assert_allclose(gradients[name], x, rtol=1e-3, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("priority_of", ["behaviour", "all"])
+def test_an_update_is_what_an_oracle_makes_of_both_networks(priority_of):
+    loss = replace(CONFIG.loss, trust_region=0.5, kl_limit=0.05, priority_of=priority_of)
+    agent = make(replace(CONFIG, learning_rate=0.1, max_grad_norm=None, loss=loss))
+    for seed in range(1, 5):
+        agent.update(batch(agent, seed))  # the target network is the online one of the third
+    sequence, rng = batch(agent), np.random.default_rng(0)
+    weights = rng.random(6).astype(np.float32) + 0.5
+    targets = rng.random(sequence.steps.intrinsic.shape).astype(np.float32)
+    state, steps = agent.state_dict(), sequence.steps
+    rows = {
+        "action": steps.action,
+        "mixture": steps.extras["mixture"],
+        "reward": steps.reward,
+        "intrinsic": targets,
+        "first": steps.is_first,
+        "last": steps.is_last,
+        "terminal": steps.is_terminal,
+        "weights": weights,
+    }
+    unrolled = [
+        networks.meme_unroll(networks.numbers(state[name]), steps, sequence.state)
+        for name in ("online", "target")
+    ]
+    expected = oracle.meme_loss(
+        *unrolled,
+        {name: np.asarray(x).tolist() for name, x in rows.items()},
+        [0.0, 1.0],  # β and γ of two mixtures: the first exploits and looks far
+        [0.9, 0.5],
+        tuple(state["moments"][name].tolist() for name in ("mean", "square", "weight")),
+        vars(loss),
+    )
+    num_pairs = 2 * int((~(steps.is_last[:-1] | steps.is_first[1:])).sum())
+    assert all(0 < num < num_pairs for num in expected["masked"])  # so the target network matters
+    assert_priorities_and_gradients(agent, agent.update(sequence, weights, targets), expected)
+
+
+def test_the_optimiser_is_adamw_with_the_configured_settings():
+    config = replace(
+        CONFIG,
+        learning_rate=3e-3,
+        weight_decay=0.2,
+        adam_betas=(0.8, 0.95),
+        adam_epsilon=1e-3,
+        max_grad_norm=None,
+    )
+    agent = make(config)
+    start = {name: p.detach().numpy().copy() for name, p in agent.online.named_parameters()}
+    sequences, gradients = [batch(agent, seed) for seed in range(3)], []
+    for sequence in sequences:
+        agent.update(sequence)
+        gradients.append({name: p.grad.numpy().copy() for name, p in agent.online.named_parameters()})
+    for name, p in agent.online.named_parameters():
+        expected = networks.adamw(
+            start[name],
+            [g[name].astype(np.float64) for g in gradients],
+            rate=3e-3,
+            decay=0.0 if name.endswith("bias") else 0.2,
+            betas=(0.8, 0.95),
+            epsilon=1e-3,
+        )
+        np.testing.assert_allclose(p.detach(), expected, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_the_target_network_is_a_copy_every_period():
