@@ -71,10 +71,7 @@ def meme_loss(online, target, rows, betas, gammas, moments, cfg):
         running = 0.0
         if weight > 0:
             running = math.sqrt(max(squares[j] / weight - (means[j] / weight) ** 2, 0.0))
-        floor = cfg["sigma_floor"]
-        if cfg["sigma_floor_of"] == "values":
-            floor *= math.sqrt(sum(taken(online, t, b, j) ** 2 for t, b in pairs) / len(pairs))
-        sigmas.append(max(running, batch, floor))
+        sigmas.append(max(running, batch, cfg["sigma_floor"]))
         new_means.append((1 - cfg["sigma_step"]) * means[j] + cfg["sigma_step"] * mean)
         new_squares.append((1 - cfg["sigma_step"]) * squares[j] + cfg["sigma_step"] * square)
     new_weight = (1 - cfg["sigma_step"]) * weight + cfg["sigma_step"]

@@ -26,6 +26,7 @@ from softcount.agents.meme.loss import (
 )
 from softcount.agents.meme.network import Inputs, MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import beta_ladder, discount_ladder
+from softcount.stats import MovingAverage
 from softcount.tensors import (
     load_module,
     load_optimiser,
@@ -35,6 +36,9 @@ from softcount.tensors import (
     to_tensors,
 )
 from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State
+
+SMALLEST_UNIT = 1e-12
+"""Values are never measured in less; without any reward their size is 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +114,7 @@ class Meme:
         self.ladders = Ladders(*(torch.tensor(x, dtype=torch.float32, device=device) for x in ladders))
         zeros = torch.zeros(num, device=device)
         self.moments = RunningMoments(zeros, zeros, torch.zeros((), device=device))
+        self.return_size = MovingAverage(0.05)
         self.num_updates = 0
 
     def initial_state(self, batch: int) -> Any:
@@ -132,11 +137,13 @@ class Meme:
         sequence = to_tensors(sequence, self.device)
         inputs = network_inputs(sequence)
         batch = self._batch(sequence, weights, intrinsic_targets)
+        if self.num_updates == 0 and self.config.network.value_unit == "running":
+            self._start_at_the_size_of(batch)
         with torch.no_grad():
             target, _ = self.target(inputs, sequence.state)
         online, _ = self.online(inputs, sequence.state, self.generator)
         loss, priorities, moments, metrics = meme_loss(
-            online, target, batch, self.ladders, self.moments, self.config.loss
+            online, target, batch, self.ladders, self.moments, self.config.loss, self.unit
         )
         self.optimiser.zero_grad()
         loss.backward()
@@ -147,9 +154,24 @@ class Meme:
         self.optimiser.step()
         self.moments = moments
         self.num_updates += 1
+        self.return_size.add(float(metrics["return_size"]))
         if self.num_updates % self.config.target_update_period == 0:
+            if self.config.network.value_unit == "running":
+                change_unit(self.online, self.optimiser, self.return_size.value)
             self.target.load_state_dict(self.online.state_dict())
         return to_arrays(priorities), {name: float(x.detach()) for name, x in metrics.items()}
+
+    def _start_at_the_size_of(self, batch: Batch) -> None:
+        """Lets the first values be as large as the rewards; larger ones would take long to fade."""
+        reward = batch.reward.abs() + self.config.loss.beta_max * batch.intrinsic.abs()
+        size = max(float(reward.square().mean().sqrt()), SMALLEST_UNIT)
+        for network in (self.online, self.target):
+            network.value_unit.fill_(size)
+
+    @property
+    def unit(self) -> float:
+        """What the network's values are measured in."""
+        return float(self.online.value_unit) if self.config.network.value_unit == "running" else 1.0
 
     def _batch(self, sequence: Sequence, weights: Array | None, intrinsic_targets: Array | None) -> Batch:
         steps: Any = sequence.steps  # of tensors
@@ -182,6 +204,7 @@ class Meme:
             "optimiser": optimiser_state(self.optimiser),
             "moments": to_arrays(self.moments, copy=True)._asdict(),
             "generator": to_arrays(self.generator.get_state(), copy=True),
+            "return_size": self.return_size.state_dict(),
             "num_updates": self.num_updates,
         }
 
@@ -191,7 +214,26 @@ class Meme:
         load_optimiser(self.optimiser, state["optimiser"])
         self.moments = RunningMoments(**to_tensors(state["moments"], self.device))
         self.generator.set_state(torch.from_numpy(np.array(state["generator"], np.uint8)))
+        if "return_size" in state:  # not in checkpoints of older versions, which do not use it
+            self.return_size.load_state_dict(state["return_size"])
         self.num_updates = int(state["num_updates"])
+
+
+@torch.no_grad()
+def change_unit(network: MemeNetwork, optimiser: torch.optim.Optimizer, unit: float) -> None:
+    """Lets the value heads answer in another unit; what they say stays the same.
+
+    Weights and biases of the last layers are divided by what the unit is multiplied with; Adam's moments
+    of them follow, because their gradients grow by it.
+    """
+    factor = max(unit, SMALLEST_UNIT) / float(network.value_unit)
+    network.value_unit *= factor
+    for layer in (*network.value_out, *network.advantage_out):
+        for parameter in layer.parameters():
+            parameter /= factor
+            moments = optimiser.state[parameter]
+            moments["exp_avg"] *= factor
+            moments["exp_avg_sq"] *= factor**2
 
 
 def network_inputs(sequence: Sequence) -> Inputs:

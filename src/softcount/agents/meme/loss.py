@@ -4,8 +4,7 @@ For mixture j, Q = Q^e + β_j Q^i in rescaled space, online network θ, target n
 
     targets         y = h(G), G the soft Watkins return of h⁻¹(Q), r = r^e + β_j r^i, γ_j; all online
     trust region    no TD loss where |Q − Q_T| > α σ_j and sign(Q − Q_T) ≠ sign(Q − y)
-    normalisation   δ = (Q − y) / σ_j,  σ_j = max(running, batch, floor) of the std of Q − y;
-                    the floor is a number, or a share of the size of Q
+    normalisation   δ = (Q − y) / σ_j,  σ_j = max(running, batch, floor · unit) of the std of Q − y
     distillation    −Σ_a G_ε(Q)(a) log π(a), none where KL(π_T ‖ π) > C
     mixtures        η L_{behaviour} + (1 − η) mean_j L_j
     priority        p max_t |δ_t| + (1 − p) mean_t |δ_t| of the behaviour mixture, or of all as weighted above
@@ -55,10 +54,7 @@ class LossConfig:
     sigma_step: float = 0.01
     """Weight of a new batch in the running σ."""
     sigma_floor: float = 0.01
-    """σ is never smaller."""
-    sigma_floor_of: Literal["unit", "values"] = "unit"
-    """What the floor is a share of: 1 [MEME], or the size of Q, the root mean square over the batch, which
-    lets rewards be of any size. Decision 152."""
+    """σ is never smaller, in units of the network's values (`NetworkConfig.value_unit`)."""
     cross_mixture: bool = True
     """Train all mixtures on every trace; off: only the one that acted."""
     behaviour_weight: float = 0.5
@@ -120,6 +116,7 @@ def meme_loss(
     ladders: Ladders,
     moments: RunningMoments,
     config: LossConfig,
+    value_unit: float = 1.0,
 ) -> Loss:
     """Returns the loss of a batch, its priorities, and the moments that go into the next."""
     valid = is_transition(batch.is_first, batch.is_last)
@@ -130,7 +127,7 @@ def meme_loss(
         q_taken_target = _taken(combine_values(target, ladders.beta, config)[:-1], batch.action[:-1])
         error = q_taken - returns
         batch_moments = td_moments(error, valid)
-        sigma = td_scale(moments, batch_moments, _sigma_floor(q_taken, valid, config))
+        sigma = td_scale(moments, batch_moments, config.sigma_floor * value_unit)
         divisor = sigma if config.normalise else torch.ones_like(sigma)
         keep = valid.unsqueeze(-1).to(error.dtype)
         if config.trust_region is not None:
@@ -162,6 +159,7 @@ def meme_loss(
         "loss": loss,
         "value_loss": value_loss,
         "td_error": _mean(error.abs(), valid),
+        "return_size": _mean(returns.square(), valid).sqrt(),
         "sigma": sigma.mean(),
         "trusted": _mean(keep, valid),
         "q_exploit": _mean(q[:-1, :, :1].amax(-1), valid),
@@ -217,11 +215,11 @@ def td_moments(error: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
     return error.sum((0, 1)) / num, (error * error).sum((0, 1)) / num
 
 
-def td_scale(moments: RunningMoments, batch: tuple[Tensor, Tensor], floor: float | Tensor) -> Tensor:
+def td_scale(moments: RunningMoments, batch: tuple[Tensor, Tensor], floor: float) -> Tensor:
     """Returns σ = max(running, batch, floor) `[N]`; running is that of earlier batches, unbiased."""
     weight = moments.weight.clamp(min=torch.finfo(moments.weight.dtype).tiny)
     running = _std(moments.mean / weight, moments.square / weight)
-    return torch.maximum(running, _std(*batch)).clamp(min=torch.as_tensor(floor).to(running))
+    return torch.maximum(running, _std(*batch)).clamp(min=floor)
 
 
 def update_moments(moments: RunningMoments, batch: tuple[Tensor, Tensor], step: float) -> RunningMoments:
@@ -268,14 +266,6 @@ def _taken(q: Tensor, action: Tensor) -> Tensor:
     """Picks the values of the actions taken: `[T, B, N, A]` to `[T, B, N]`."""
     index = action.long()[:, :, None, None].expand(-1, -1, q.shape[2], 1)
     return q.gather(-1, index).squeeze(-1)
-
-
-def _sigma_floor(q: Tensor, valid: Tensor, config: LossConfig) -> float | Tensor:
-    """Returns the least σ: a number, or per mixture a share of the root mean square of Q `[T, B, N]`."""
-    if config.sigma_floor_of == "unit":
-        return config.sigma_floor
-    square = td_moments(q, valid)[1]
-    return (config.sigma_floor * square.sqrt()).clamp(min=torch.finfo(q.dtype).tiny)
 
 
 def _std(mean: Tensor, square: Tensor) -> Tensor:

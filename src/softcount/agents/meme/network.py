@@ -39,6 +39,9 @@ class NetworkConfig:
     """N: number of policies in the family."""
     policy_grad_to_torso: bool = False
     """Let the distillation loss train torso and core too."""
+    value_unit: Literal["one", "running"] = "one"
+    """What the value heads' outputs are multiplied by: 1 [MEME], or the running size of the targets, so that
+    rewards may be of any size. Decision 152."""
 
 
 class Inputs(NamedTuple):
@@ -72,6 +75,8 @@ class MemeNetwork(nn.Module):
     (5, 1, 2, 4)
     """
 
+    value_unit: Tensor
+
     def __init__(
         self, observation_spec: ObservationSpec, action_spec: ActionSpec, config: NetworkConfig | None = None
     ) -> None:
@@ -90,6 +95,8 @@ class MemeNetwork(nn.Module):
         self.value_hidden = nn.Linear(features, 4 * size)
         self.value_out = nn.ModuleList(nn.Linear(size, num_mixtures) for _ in range(2))
         self.advantage_out = nn.ModuleList(nn.Linear(size, num_mixtures * self.num_actions) for _ in range(2))
+        if self.config.value_unit == "running":
+            self.register_buffer("value_unit", torch.ones(()))
         self.policy_hidden = nn.Linear(features, size)
         self.policy_out = nn.Linear(size, num_mixtures * self.num_actions)
 
@@ -132,7 +139,8 @@ class MemeNetwork(nn.Module):
 
     def _dueling(self, value: Tensor, advantage: Tensor) -> Tensor:
         advantage = advantage.unflatten(-1, (self.config.num_mixtures, self.num_actions))
-        return value.unsqueeze(-1) + advantage - advantage.mean(-1, keepdim=True)
+        q = value.unsqueeze(-1) + advantage - advantage.mean(-1, keepdim=True)
+        return q if self.config.value_unit == "one" else q * self.value_unit
 
 
 def previous(inputs: Inputs, num_actions: int) -> Tensor:
