@@ -65,10 +65,10 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_says_so(tmp_path, monkeypatch
     files = {path.name for path in tmp_path.iterdir()}
     real = store.write_atomically
 
-    def fails(path, content):
+    def fails(path, content, **options):
         if "loop" in str(path):
             raise OSError(28, "No space left on device")
-        real(path, content)
+        real(path, content, **options)
 
     monkeypatch.setattr(store, "write_atomically", fails)
     with pytest.raises(checkpoint.CheckpointError, match=r"step 9 .*No space left.* step 5 is intact"):
