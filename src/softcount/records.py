@@ -8,6 +8,7 @@ back to where its checkpoint was taken, so that no step is reported twice.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import math
@@ -107,7 +108,8 @@ class EventLog:
             self._run.log(finite, step=step)
 
     def close(self) -> None:
-        self._writer.close()
+        with contextlib.suppress(OSError):  # a view of the reports; their folder may be gone
+            self._writer.close()
         if self._run is not None:
             self._run.finish()
 

@@ -222,5 +222,5 @@ def test_a_memory_that_does_not_fit_this_machine_is_refused_by_its_size(engine, 
     with pytest.raises(MemoryError, match=r"size 1000000000 and dim 1000000000 does not fit"):
         RecodeMemory(RecodeConfig(**config), engine=engine)
     store_save(tmp_path / "large", {"config": config, "state": {}}, kind="recode-memory")
-    with pytest.raises(StoreError, match="large does not hold a usable memory: .*size 1000000000"):
+    with pytest.raises(StoreError, match=r"large does not hold a usable memory: .*size 1000000000"):
         RecodeMemory.load(tmp_path / "large", engine=engine)

@@ -118,6 +118,7 @@ class Run:
                 if is_due:
                     metrics |= _describe_evaluation(self.evaluate())
                     metrics |= truth.judge(loop, self._evaluation_seed())
+                self._check_still_there()  # TensorBoard's writer opens its file by name each time
                 self.log.write(loop.num_steps, metrics)
                 self.events.write(loop.num_steps, metrics)
                 yield loop.num_steps, metrics
@@ -141,13 +142,17 @@ class Run:
         return int(seed.generate_state(1)[0])
 
     def save(self) -> None:
-        """Takes a checkpoint; a run whose folder was deleted or moved ends with an error."""
+        """Takes a checkpoint."""
+        self._check_still_there()
+        self._write_checkpoint()
+
+    def _check_still_there(self) -> None:
+        """Ends a run whose folder was deleted or moved; it is not made again."""
         if _identity(self.folder) != self._identity or not (self.folder / CONFIG).is_file():
             raise checkpoint.CheckpointError(
                 f"{self.folder} was deleted, moved or emptied while its run was training: the checkpoint of "
                 f"step {self.loop.num_steps:,} has nowhere to go, and nothing was written"
             )
-        self._write_checkpoint()
 
     def _write_checkpoint(self) -> None:
         parts = self.loop.state_dict()
