@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -253,3 +254,23 @@ def test_what_a_kill_left_behind_is_known_by_name_and_removed(tmp_path, monkeypa
     assert {path.name for path in tmp_path.iterdir()} == {
         "manifest.json", "learner-2.safetensors", "loop-2.safetensors",
     }  # fmt: skip
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the shim intercepts Linux's C library")
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="the shim is compiled with gcc")
+def test_a_fault_at_any_file_operation_leaves_a_whole_checkpoint_and_no_rubbish(tmp_path):
+    here, shim = Path(__file__).parent, tmp_path / "faults.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", shim, here / "faults.c", "-ldl"], check=True)
+    (tmp_path / "run").mkdir()
+    result = subprocess.run(
+        [sys.executable, here / "faults.py", tmp_path / "run"],
+        env={**os.environ, "LD_PRELOAD": str(shim)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    num = found["operations"]
+    assert num > 20
+    assert found["struck"]["kill"] == {"killed": num}
+    assert found["struck"]["half"] == {"killed": num}
+    for kind in ("full", "error"):  # three old files cannot be removed, at once or at the next checkpoint
+        assert found["struck"][kind] == {"ended": num - 6, "went on": 6}
