@@ -150,10 +150,10 @@ def main() -> int:
         "--quick", action="store_true", help="the tests of threads and refusals only, and seconds"
     )
     parser.add_argument(
-        "--seconds", type=float, help="of bad inputs, and of threads (default 60; 5 with --quick)"
+        "--seconds", type=float, help="of bad inputs, and of threads (default 60; 4 with --quick)"
     )
     parsed = parser.parse_args()
-    seconds = parsed.seconds or (5 if parsed.quick else 60)
+    seconds = parsed.seconds or (4 if parsed.quick else 60)
     use_modules_of(parsed.folder, ["_native"] if parsed.quick else list(MODULES))
     warnings.simplefilter("ignore")
     print(f"bad inputs: {fuzz(seconds, seed=0):,} refused", flush=True)
