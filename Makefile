@@ -48,15 +48,15 @@ sanitize-quick: install  ## the same in about a minute: fewer tests, seconds of 
 	$(call sanitized,address,address$(comma)undefined,_native,--quick)
 	$(call sanitized,thread,thread,_native,--quick)
 
-# Builds native modules with sanitizers, as $(1), and tests them. The runtime has to be loaded before Python;
-# leaks are not looked for, since Python keeps what it likes. Addresses are not randomised for ThreadSanitizer.
+# Builds native modules with sanitizers, as $(1), and tests them. The runtime has to be loaded before Python, and
+# C++'s with it, or it does not find what throws; leaks are not looked for, since Python keeps what it likes. Addresses are not randomised for ThreadSanitizer.
 comma := ,
 define sanitized
 	cmake -S . -B build/sanitize-$(1) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=g++ \
 	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python \
 	  -Dnanobind_DIR="$$($(BIN)/python -m nanobind --cmake_dir)" -DSOFTCOUNT_SANITIZE=$(2) >/dev/null
 	cmake --build build/sanitize-$(1) --target $(3) >/dev/null
-	LD_PRELOAD="$$(g++ -print-file-name=lib$(if $(filter thread,$(1)),tsan,asan).so)" \
+	LD_PRELOAD="$$(g++ -print-file-name=lib$(if $(filter thread,$(1)),tsan,asan).so) $$(g++ -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
 	  setarch -R $(BIN)/python tests/sanitize/run.py build/sanitize-$(1) $(4)
 endef
