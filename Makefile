@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*)
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: install demo test slow check format bench clean
+.PHONY: install demo test slow check format bench clean sanitize sanitize-quick
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
@@ -39,6 +39,27 @@ format: install
 
 bench: install  ## the memory against a flat nearest-neighbour search
 	$(BIN)/python benchmarks/memory.py
+
+sanitize: install  ## the memory under address, undefined and thread sanitizers (gcc, Linux)
+	$(call sanitized,address,address$(comma)undefined,all,)
+	$(call sanitized,thread,thread,all,)
+
+sanitize-quick: install  ## the same in about a minute: fewer tests, seconds of bad inputs and threads
+	$(call sanitized,address,address$(comma)undefined,_native,--quick)
+	$(call sanitized,thread,thread,_native,--quick)
+
+# Builds native modules with sanitizers, as $(1), and tests them. The runtime has to be loaded before Python, and
+# C++'s with it, or it does not find what throws; leaks are not looked for, since Python keeps what it likes. Addresses are not randomised for ThreadSanitizer.
+comma := ,
+define sanitized
+	cmake -S . -B build/sanitize-$(1) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=g++ \
+	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python \
+	  -Dnanobind_DIR="$$($(BIN)/python -m nanobind --cmake_dir)" -DSOFTCOUNT_SANITIZE=$(2) >/dev/null
+	cmake --build build/sanitize-$(1) --target $(3) >/dev/null
+	LD_PRELOAD="$$(g++ -print-file-name=lib$(if $(filter thread,$(1)),tsan,asan).so) $$(g++ -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
+	  setarch -R $(BIN)/python tests/sanitize/run.py build/sanitize-$(1) $(4)
+endef
 
 clean:
 	rm -rf $(VENV) build demo .pytest_cache .mypy_cache .ruff_cache

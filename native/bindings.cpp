@@ -63,8 +63,8 @@ void read_arrays(Engine& engine, Array<float, 2> atoms, Vector<double> log_count
     });
 }
 
-nb::dict work(const Engine& engine) {
-    const softcount::Work& w = engine.work;
+nb::dict work(Engine& engine) {
+    const softcount::Work w = alone(engine, [&] { return engine.work; });
     nb::dict counts;
     counts["num_rows_brute"] = w.num_rows_brute;
     counts["num_rows_pruned"] = w.num_rows_pruned;
@@ -101,14 +101,14 @@ NB_MODULE(_native, m) {
         .def("load", &load_arrays)
         .def("read", &read_arrays)
         .def("work", &work)
-        .def("set_path", [](Engine& engine, int path) { engine.set_path(softcount::Path(path)); })
-        .def_prop_ro("num_atoms", [](const Engine& engine) { return engine.num_atoms; })
-        .def_prop_ro("num_observed", [](const Engine& engine) { return engine.num_observed; })
-        .def_prop_ro("log_scale", [](const Engine& engine) { return engine.log_scale; })
-        .def_prop_ro("d2_biased", [](const Engine& engine) { return engine.d2_biased; })
-        .def_prop_ro("d2_weight", [](const Engine& engine) { return engine.d2_weight; })
-        .def_prop_ro("d2_ema", [](const Engine& engine) { return engine.d2_ema(); })
-        .def_prop_ro("is_pruned", [](const Engine& engine) { return engine.is_pruned(); })
+        .def("set_path", [](Engine& engine, int path) { alone(engine, [&] { engine.set_path(softcount::Path(path)); }); })
+        .def_prop_ro("num_atoms", [](Engine& engine) { return alone(engine, [&] { return engine.num_atoms; }); })
+        .def_prop_ro("num_observed", [](Engine& engine) { return alone(engine, [&] { return engine.num_observed; }); })
+        .def_prop_ro("log_scale", [](Engine& engine) { return alone(engine, [&] { return engine.log_scale; }); })
+        .def_prop_ro("d2_biased", [](Engine& engine) { return alone(engine, [&] { return engine.d2_biased; }); })
+        .def_prop_ro("d2_weight", [](Engine& engine) { return alone(engine, [&] { return engine.d2_weight; }); })
+        .def_prop_ro("d2_ema", [](Engine& engine) { return alone(engine, [&] { return engine.d2_ema(); }); })
+        .def_prop_ro("is_pruned", [](Engine& engine) { return alone(engine, [&] { return engine.is_pruned(); }); })
         .def_prop_ro("kernels", [](const Engine& engine) { return engine.kernels_name(); })
-        .def_prop_ro("bytes", [](const Engine& engine) { return engine.bytes(); });
+        .def_prop_ro("bytes", [](Engine& engine) { return alone(engine, [&] { return engine.bytes(); }); });
 }

@@ -1,8 +1,10 @@
 """Reports: durable lines that a resumed run continues without a seam."""
 
 import json
+import os
 
 import numpy as np
+import pytest
 
 from softcount.records import EventLog, Means, MetricsLog, read_metrics
 
@@ -27,6 +29,25 @@ def test_a_resumed_log_forgets_what_came_after_the_checkpoint(tmp_path):
     log.write(2, {"x": 20.0})
     log.close()
     assert [row["x"] for row in read_metrics(path)] == [1.0, 20.0]
+
+
+def test_a_log_is_never_made_longer_than_what_was_written(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1}\n{"st')
+    with pytest.warns(UserWarning, match="has 16 bytes and its checkpoint was taken at 1,000,000"):
+        log = MetricsLog(path, keep_bytes=10**6)
+    log.write(2, {})
+    log.close()
+    assert path.read_bytes() == b'{"step": 1}\n{"step": 2}\n'
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_a_log_is_not_written_through_a_link(tmp_path):
+    (tmp_path / "precious").write_bytes(b"precious")
+    (tmp_path / "metrics.jsonl").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="is a link or no plain file"):
+        MetricsLog(tmp_path / "metrics.jsonl")
+    assert (tmp_path / "precious").read_bytes() == b"precious"
 
 
 def test_a_line_cut_short_ends_the_reading(tmp_path):

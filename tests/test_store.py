@@ -218,3 +218,34 @@ def test_files_follow_the_umask(tmp_path):
 def test_folders_on_the_way_are_made(tmp_path):
     store.save(tmp_path / "a" / "b" / "file", {"x": 1}, kind="test")
     assert store.load(tmp_path / "a" / "b" / "file", kind="test") == {"x": 1}
+
+
+def forged(path, tree, arrays=None):
+    """A file with a digest that fits and a tree that no state has."""
+    arrays = arrays or {}
+    digest = store._digest("test", tree, arrays)
+    save_file(arrays, path, {"format": store.FORMAT, "kind": "test", "tree": tree, "digest": digest})
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ('{"a": {"$array": "/a"}}', "names the array '/a' and does not hold it"),
+        ('{"a": {"$array": [1]}}', r"names the array \[1\]"),
+        ("[1]", "holds list in place of named fields"),
+        ("{", "holds no usable state"),
+        ("[" * 100_000, "holds no usable state: .*recursion"),
+        ('{"a": ' + "9" * 5000 + "}", "holds no usable state: .*digits"),
+    ],
+    ids=["missing", "odd name", "no fields", "no json", "deep", "long"],
+)
+def test_forged_files_with_a_right_digest_are_refused_in_one_kind_of_error(tmp_path, tree, message):
+    forged(tmp_path / "odd", tree)
+    with pytest.raises(store.StoreError, match=message):
+        store.load(tmp_path / "odd", kind="test")
+
+
+def test_a_missing_folder_stays_missing_where_that_is_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        store.save(tmp_path / "gone" / "file", {}, kind="test", makes_folder=False)
+    assert not (tmp_path / "gone").exists()

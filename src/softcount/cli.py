@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nstopped at once; a run continues from its last checkpoint", file=sys.stderr)
         return STOPPED
-    except (ValueError, OSError, RuntimeError, ImportError) as error:
+    except (ValueError, OSError, RuntimeError, ImportError, MemoryError) as error:
         print(f"softcount {command}: {error}", file=sys.stderr)
         return 1
 
@@ -121,7 +121,10 @@ def inspect(arguments: list[str]) -> int:
     parsed = parser.parse_args(arguments)
     from softcount.launch.look import inspect_run
 
-    print(inspect_run(parsed.run, parsed.out or parsed.run / "pictures"))
+    pictures = parsed.run / "pictures"
+    if parsed.out is None and pictures.is_symlink():
+        raise ValueError(f"{pictures} is a link; say with --out where the pictures shall go")
+    print(inspect_run(parsed.run, parsed.out or pictures))
     return 0
 
 

@@ -8,10 +8,12 @@ back to where its checkpoint was taken, so that no step is reported twice.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,14 +25,36 @@ TIMING_PREFIX = "time/"
 
 
 class MetricsLog:
-    """Appends reports to `metrics.jsonl`, one durable line each."""
+    """Appends reports to `metrics.jsonl`, one durable line each.
+
+    What is there is cut back to `keep_bytes`. A file that is shorter is kept up to its last whole line, with
+    a warning: no file is ever made longer than what was written. Links are not followed.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, keep_bytes: int = 0) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self.path, "a+b")  # noqa: SIM115
-        self._file.truncate(keep_bytes)
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+            raise OSError(f"{self.path} is a link or no plain file; reports are not written through it")
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+        for name in ("O_NOFOLLOW", "O_BINARY"):  # each on the systems that have it
+            flags |= getattr(os, name, 0)
+        self._file = os.fdopen(os.open(self.path, flags, 0o666), "a+b")
+        self._file.truncate(self._whole_lines(keep_bytes))
         self._file.seek(0, os.SEEK_END)
+
+    def _whole_lines(self, keep_bytes: int) -> int:
+        """Returns where the last line ends within the bytes to keep, and says if that is not their end."""
+        self._file.seek(0)
+        size = os.fstat(self._file.fileno()).st_size
+        kept = self._file.read(min(keep_bytes, size)).rfind(b"\n") + 1
+        if kept != keep_bytes:
+            warnings.warn(
+                f"{self.path} has {size:,} bytes and its checkpoint was taken at {keep_bytes:,}: reports are "
+                f"missing; those of the first {kept:,} bytes are kept",
+                stacklevel=3,
+            )
+        return kept
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
         row = {"step": step, **{name: _plain(value) for name, value in metrics.items()}}
@@ -84,7 +108,8 @@ class EventLog:
             self._run.log(finite, step=step)
 
     def close(self) -> None:
-        self._writer.close()
+        with contextlib.suppress(OSError):  # a view of the reports; their folder may be gone
+            self._writer.close()
         if self._run is not None:
             self._run.finish()
 

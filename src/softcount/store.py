@@ -10,9 +10,11 @@ there, whatever happens in between.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -30,13 +32,13 @@ class StoreError(ValueError):
     """A file that cannot be trusted: truncated, foreign, tampered with, or of another kind."""
 
 
-def save(path: str | os.PathLike[str], state: State, *, kind: str) -> None:
+def save(path: str | os.PathLike[str], state: State, *, kind: str, makes_folder: bool = True) -> None:
     """Writes a state atomically; `kind` says what it is a state of and is checked on reading."""
     arrays: dict[str, Array] = {}
     tree = _split(state, "", arrays)
     document = json.dumps(tree, separators=(",", ":"), allow_nan=True)
     metadata = {"format": FORMAT, "kind": kind, "tree": document, "digest": _digest(kind, document, arrays)}
-    write_atomically(path, to_bytes(arrays, metadata))
+    write_atomically(path, to_bytes(arrays, metadata), makes_folder=makes_folder)
 
 
 def load(path: str | os.PathLike[str], *, kind: str) -> State:
@@ -48,7 +50,7 @@ def load(path: str | os.PathLike[str], *, kind: str) -> State:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         raise StoreError(f"{path} is truncated or not a softcount file: {error}") from error
     if metadata.get("format") != FORMAT:
         found = metadata.get("format", "none")
@@ -58,15 +60,23 @@ def load(path: str | os.PathLike[str], *, kind: str) -> State:
         raise StoreError(f"{path} was changed after it was written: its digest does not match its content")
     if found != kind:
         raise StoreError(f"{path} holds {found!r}; expected {kind!r}")
-    state = _join(json.loads(document), arrays)
-    assert isinstance(state, dict)
+    try:
+        state = _join(json.loads(document), arrays)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path} holds no usable state: {error}") from error
+    if not isinstance(state, dict):
+        raise StoreError(f"{path} holds {type(state).__name__} in place of named fields")
     return state
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Writes a file so that a reader sees the old one or the whole new one, never a part."""
+def write_atomically(path: str | os.PathLike[str], content: bytes, *, makes_folder: bool = True) -> None:
+    """Writes a file so that a reader sees the old one or the whole new one, never a part.
+
+    A link of that name is replaced, not followed. Without `makes_folder` the folder must be there.
+    """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if makes_folder:
+        path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}.part"
     try:
         with open(temporary, "xb") as file:  # not mkstemp, whose files only their owner can read
@@ -75,12 +85,23 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what went wrong is said, not what became of the remains
+            temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def temporary_of(name: str) -> str | None:
+    """Returns which file a temporary one of `write_atomically` was going to be; None if it is none.
+
+    >>> temporary_of(".metrics.json.123-0123456789abcdef.part")
+    'metrics.json'
+    """
+    match = re.fullmatch(r"\.(.+)\.\d+-[0-9a-f]{16}\.part", name)
+    return match[1] if match else None
+
+
+def sync_folder(folder: Path) -> None:
     """Makes a rename durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -121,7 +142,10 @@ def _split(node: Any, path: str, arrays: dict[str, Array]) -> Any:
 def _join(node: Any, arrays: dict[str, Array]) -> Any:
     if isinstance(node, dict):
         if "$array" in node:
-            return arrays[node["$array"]]
+            name = node["$array"]
+            if not isinstance(name, str) or name not in arrays:
+                raise ValueError(f"it names the array {name!r} and does not hold it")
+            return arrays[name]
         return {key: _join(value, arrays) for key, value in node.items()}
     if isinstance(node, list):
         return [_join(value, arrays) for value in node]

@@ -1,3 +1,4 @@
+import shutil
 import socket
 import subprocess
 import sys
@@ -245,11 +246,16 @@ def test_something_that_listens_but_is_no_such_server_is_an_error_within_the_tim
         ("error", "bad action"),
         ("wrong answer", "answer to Step cannot be used"),
         ("unknown observation", "answer to Step cannot be used"),
+        ("nan reward", "the reward is nan; expected a finite number"),
+        ("infinite reward", "the reward is inf; expected a finite number"),
+        ("no image", "the observation RGB_INTERLEAVED is missing"),
+        ("other image", r"answer to Step cannot be used: .*2 2 3"),
+        ("large image", "larger than max"),
     ],
 )
 def test_a_fault_in_mid_episode_is_named_in_bounded_time_and_leaves_no_thread(fault, message):
     with fake.LoopbackServer(fault=fault, fault_step=3) as server:
-        env = DmHard8(config(server, timeout=0.5))
+        env = DmHard8(config(server, timeout=0.5 if fault == "late" else 5.0))
         env.reset()
         env.step(0)
         start = time.monotonic()
@@ -260,6 +266,67 @@ def test_a_fault_in_mid_episode_is_named_in_bounded_time_and_leaves_no_thread(fa
         env.close()
         env.close()
         assert time.monotonic() - start < 3
+        assert rpc_threads() == []
+
+
+def test_answers_that_nobody_asked_for_are_noticed_and_not_hoarded():
+    with fake.LoopbackServer(fault="many answers", fault_step=3) as server:
+        env = DmHard8(config(server))
+        env.reset()
+        env.step(0)
+        env.step(0)  # answered a thousand times
+        deadline = time.monotonic() + 5
+        while rpc_threads() and time.monotonic() < deadline:
+            time.sleep(0.01)  # the reader stops at the first answer too many
+        assert rpc_threads() == []
+        assert env.world._connection._responses.qsize() <= 1
+        with pytest.raises(ServerError, match="sent an answer that nobody had asked for, before Step"):
+            env.step(0)
+        with pytest.raises(ServerError, match="closed"):
+            env.step(0)
+        env.close()
+
+
+def giant_image(message):
+    message.observations[1].shape[:] = [10**6, 10**6, 3]
+
+
+def giant_sense(message):
+    message.observations[2].shape[:] = [2**31 - 1]
+
+
+@pytest.mark.parametrize(("spoil", "name"), [(giant_image, "RGB_INTERLEAVED"), (giant_sense, "ACCELERATION")])
+def test_giant_specs_are_refused_before_memory_is_taken_for_them(spoil, name):
+    def spoilt(**size):
+        specs = fake.specs(**size)
+        spoil(specs)
+        return specs
+
+    with fake.LoopbackServer(make_specs=spoilt) as server:
+        with pytest.raises(ServerError, match=rf"{name} has shape .*; expected at most 67108864 bytes"):
+            DmHard8(config(server))
+        assert rpc_threads() == []
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
+def test_a_connection_can_be_encrypted_and_trusts_only_whom_it_is_told_to(tmp_path):
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext"
+    made = subprocess.run(
+        [*command.split(), "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    credentials = grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())])
+    with fake.LoopbackServer(credentials=credentials) as server:
+        env = DmHard8(config(server, tls=str(certificate)))
+        observation, _ = env.reset()
+        assert observation in env.observation_space
+        env.close()
+        for tls in (False, True):
+            with pytest.raises(ServerError):
+                DmHard8(config(server, tls=tls, timeout=1.0))
         assert rpc_threads() == []
 
 

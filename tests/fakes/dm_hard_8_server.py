@@ -118,6 +118,21 @@ class World:
             response.observations[uid].CopyFrom(packed)
 
 
+def _set(uid, value):
+    return lambda step: step.observations[uid].CopyFrom(tensor_utils.pack_tensor(value))
+
+
+SPOILERS = {
+    "many answers": lambda step: None,
+    "nan reward": _set(7, np.float64(np.nan)),
+    "infinite reward": _set(7, np.float64(np.inf)),
+    "no image": lambda step: step.observations.pop(1),
+    "other image": _set(1, np.zeros((2, 2, 3), np.uint8)),
+    "large image": _set(1, np.zeros((5000, 5000, 3), np.uint8)),
+}
+"""What becomes of an answer that is otherwise as it should be."""
+
+
 class LoopbackServer(dm_env_rpc_pb2_grpc.EnvironmentServicer):
     """Serves on a free port of 127.0.0.1; `fault` is what goes wrong at step `fault_step`."""
 
@@ -139,6 +154,11 @@ class LoopbackServer(dm_env_rpc_pb2_grpc.EnvironmentServicer):
         for request in requests:
             steps += request.WhichOneof("payload") == "step"
             if self.fault and steps == self.fault_step:
+                if self.fault in SPOILERS:
+                    answer = world.answer(request)
+                    SPOILERS[self.fault](answer.step)
+                    yield from [answer] * (1000 if self.fault == "many answers" else 1)
+                    continue
                 response = self._misbehave(context)
                 if response is None:
                     return

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,10 +67,10 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_says_so(tmp_path, monkeypatch
     files = {path.name for path in tmp_path.iterdir()}
     real = store.write_atomically
 
-    def fails(path, content):
+    def fails(path, content, **options):
         if "loop" in str(path):
             raise OSError(28, "No space left on device")
-        real(path, content)
+        real(path, content, **options)
 
     monkeypatch.setattr(store, "write_atomically", fails)
     with pytest.raises(checkpoint.CheckpointError, match=r"step 9 .*No space left.* step 5 is intact"):
@@ -146,3 +148,129 @@ def test_killing_the_writer_at_random_moments_always_leaves_a_whole_checkpoint(t
         assert all((part["w"] == saved.step).all() for part in saved.parts.values())
         assert all((state["rows"] == float(name)).all() for name, state in saved.segments.items())
     assert last > 1
+
+
+def test_an_old_part_that_cannot_be_removed_is_a_warning_and_is_tried_again(tmp_path, monkeypatch):
+    write(tmp_path, 1, value=1.0)
+    real = Path.unlink
+
+    def stuck(path, **options):
+        if path.name == "loop-0.safetensors":
+            raise PermissionError(13, "Permission denied")
+        real(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", stuck)
+        for step in (2, 3):
+            with pytest.warns(
+                UserWarning, match=r"loop-0.safetensors is no longer needed .*Permission denied"
+            ):
+                write(tmp_path, step, value=float(step))
+            assert checkpoint.read(tmp_path).parts["learner"]["w"][0] == step
+    write(tmp_path, 4)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "manifest.json", "learner-3.safetensors", "loop-3.safetensors",
+    }  # fmt: skip
+
+
+def test_a_reader_beside_a_writer_reads_the_newer_checkpoint(tmp_path, monkeypatch):
+    write(tmp_path, 1, value=1.0)
+    real, steps = store.load, iter(range(2, 6))
+
+    def overtaken(path, **options):
+        step = next(steps, None)
+        if step is not None:
+            write(tmp_path, step, value=float(step))  # removes what is about to be read
+        return real(path, **options)
+
+    monkeypatch.setattr(store, "load", overtaken)
+    saved = checkpoint.read(tmp_path)
+    assert (saved.step, saved.parts["learner"]["w"][0], saved.parts["loop"]["num_steps"]) == (5, 5.0, 5)
+
+
+def test_a_reader_that_is_always_overtaken_gives_up(tmp_path, monkeypatch):
+    write(tmp_path, 0)
+    steps = iter(range(1, 1000))
+
+    def overtaken(path, **options):
+        write(tmp_path, next(steps))
+        raise store.StoreError(f"{path} does not exist")
+
+    monkeypatch.setattr(store, "load", overtaken)
+    with pytest.raises(checkpoint.CheckpointError, match="does not exist"):
+        checkpoint.read(tmp_path)
+    assert next(steps) <= 20
+
+
+def test_a_folder_that_cannot_be_synced_after_the_switch_keeps_both_checkpoints(tmp_path, monkeypatch):
+    write(tmp_path, 1, value=1.0)
+    real = store.sync_folder
+
+    def fails(folder):
+        if not (folder / "announced.json").exists():
+            raise OSError(5, "Input/output error")
+        real(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "sync_folder", fails)
+        with pytest.raises(
+            checkpoint.CheckpointError, match="step 2 is written but may not outlast a power loss"
+        ):
+            write(tmp_path, 2, value=2.0)
+    assert checkpoint.read(tmp_path).parts["learner"]["w"][0] == 2.0
+    assert (tmp_path / "learner-0.safetensors").exists()  # what the old manifest would need
+    write(tmp_path, 3)
+    assert not (tmp_path / "learner-0.safetensors").exists()
+
+
+def test_a_foreign_file_in_the_way_of_a_segment_is_named_and_kept(tmp_path):
+    write(tmp_path, 1)
+    (tmp_path / "segment-7.safetensors").write_bytes(b"precious")
+    with pytest.raises(checkpoint.CheckpointError, match=r"segment-7.safetensors is in the way"):
+        write(tmp_path, 2, segments=("7",))
+    assert (tmp_path / "segment-7.safetensors").read_bytes() == b"precious"
+    assert checkpoint.read(tmp_path).step == 1
+
+
+def test_what_a_kill_left_behind_is_known_by_name_and_removed(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(path, content, **options):
+        if "loop" in str(path):
+            (tmp_path / f".{path.name}.1-0123456789abcdef.part").write_bytes(content[:10])
+            raise Killed
+        real(path, content, **options)
+
+    write(tmp_path, 1)
+    real = store.write_atomically
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write_atomically", killed)
+        with pytest.raises(Killed):
+            write(tmp_path, 2)
+    assert len(list(tmp_path.iterdir())) == 3 + 3  # the announcement, a part and half a part
+    assert checkpoint.read(tmp_path).step == 1
+    write(tmp_path, 3)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "manifest.json", "learner-2.safetensors", "loop-2.safetensors",
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the shim intercepts Linux's C library")
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="the shim is compiled with gcc")
+def test_a_fault_at_any_file_operation_leaves_a_whole_checkpoint_and_no_rubbish(tmp_path):
+    here, shim = Path(__file__).parent, tmp_path / "faults.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", shim, here / "faults.c", "-ldl"], check=True)
+    (tmp_path / "run").mkdir()
+    result = subprocess.run(
+        [sys.executable, here / "faults.py", tmp_path / "run"],
+        env={**os.environ, "LD_PRELOAD": str(shim)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    num = found["operations"]
+    assert num > 20
+    assert found["struck"]["kill"] == {"killed": num}
+    assert found["struck"]["half"] == {"killed": num}
+    for kind in ("full", "error"):  # three old files cannot be removed, at once or at the next checkpoint
+        assert found["struck"][kind] == {"ended": num - 6, "went on": 6}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -54,6 +55,52 @@ def test_callers_in_several_threads_lose_nothing() -> None:
     assert len(memory) == 500
     g = config.embedding_discount
     assert memory.counts.sum() == pytest.approx((1 - g**4000) / (1 - g), rel=1e-10)
+
+
+@pytest.mark.parametrize("engine", ["native", "numpy"])
+@pytest.mark.parametrize("read", [len, lambda m: m.num_observed, lambda m: m.bytes, lambda m: m.d2_ema, repr])
+def test_every_read_waits_for_a_batch_under_way(engine: str, read: Callable[[RecodeMemory], object]) -> None:
+    memory = RecodeMemory(RecodeConfig(size=10, dim=2), engine=engine)  # type: ignore[arg-type]
+    reader = threading.Thread(target=read, args=(memory,), daemon=True)
+    with memory._lock:
+        reader.start()
+        reader.join(0.05)
+        assert reader.is_alive()
+    reader.join(5)
+    assert not reader.is_alive()
+
+
+def test_what_can_be_seen_stays_whole_while_other_threads_change_it() -> None:
+    config = RecodeConfig(size=3000, dim=8, insertion_probability=0.5, far_tolerance=0.05, warmup_atoms=3000)
+    memory = RecodeMemory(config, engine="native")
+    memory._engine.set_path("pruned")
+    state, done = memory.state_dict(), threading.Event()
+    errors: list[BaseException] = []
+
+    def look() -> None:
+        try:
+            while not done.is_set():
+                assert 0 <= len(memory) <= 3000
+                assert memory.bytes > 0
+                assert memory.num_observed >= 0
+                assert memory._engine.path in ("brute", "pruned")
+                assert memory._engine.work()["num_builds"] >= 0
+                assert len(memory.atoms) <= 3000
+        except BaseException as error:
+            errors.append(error)
+
+    readers = [threading.Thread(target=look) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    rng = np.random.default_rng(2)
+    for _ in range(6):
+        for _ in range(8):
+            memory.observe(rng.standard_normal((500, 8)))
+        memory.load_state_dict(state)  # frees the index
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not errors
 
 
 def test_observe_releases_the_interpreter() -> None:

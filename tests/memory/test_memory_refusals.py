@@ -73,6 +73,8 @@ def test_bad_input_is_named_and_leaves_no_trace(memory, name, method):
         ("removal", None, "'smallest'"),
         ("warmup_atoms", 0, "at least 1"),
         ("size", "many", "whole number"),
+        ("size", 10**12, "at most 1,000,000,000"),
+        ("dim", 2**31, "at most 1,000,000,000"),
     ],
 )
 def test_a_config_out_of_range_names_field_value_and_range(field, value, expected):
@@ -111,6 +113,42 @@ BAD_STATES = {
     "weight above 1": (lambda s: broken(s, d2_weight=1.5), "d2_weight outside"),
     "born in the future": (lambda s: broken(s, births=s["births"] + 1000), "births out of range"),
     "too few observed": (lambda s: broken(s, num_observed=3), "more atoms than embeddings"),
+    "absurdly many observed": (
+        lambda s: broken(s, num_observed=10**40),
+        r"num_observed 1\.000e\+40; expected at",
+    ),
+    "observed as text": (
+        lambda s: broken(s, num_observed="150"),
+        "num_observed '150'; expected a whole number",
+    ),
+    "observed in part": (
+        lambda s: broken(s, num_observed=150.5),
+        "num_observed 150.5; expected a whole number",
+    ),
+    "complex counts": (lambda s: broken(s, log_counts=s["log_counts"] + 1j), "log_counts of complex128"),
+    "fractional births": (lambda s: broken(s, births=s["births"] + 0.5), "births of float64; expected whole"),
+    "births beyond int64": (
+        lambda s: broken(s, births=s["births"].astype(np.uint64) + np.uint64(2**63)),
+        "births out of range",
+    ),
+    "masked atoms": (lambda s: broken(s, atoms=np.ma.masked_less(s["atoms"], 0)), "atoms as a masked array"),
+    "masked counts": (
+        lambda s: broken(s, log_counts=np.ma.masked_less(s["log_counts"], 0)),
+        "log_counts as a masked",
+    ),
+    "whole atoms": (
+        lambda s: broken(s, atoms=s["atoms"].astype(np.int64)),
+        "atoms of int64; expected floating",
+    ),
+    "ragged counts": (lambda s: broken(s, log_counts=[[1.0], [1.0, 2.0]]), "log_counts that do not turn"),
+    "scale as text": (lambda s: broken(s, log_scale="0"), "log_scale '0'; expected a number"),
+    "scale beyond floats": (lambda s: broken(s, log_scale=-(10**400)), "log_scale is inf"),
+    "scale beyond all streams": (lambda s: broken(s, log_scale=-1.7e308), "log_scale beyond 1e300"),
+    "infinite bandwidth": (
+        lambda s: broken(s, d2_biased=1e300, d2_weight=1e-300),
+        "bandwidth .* above 1e.100",
+    ),
+    "generator too deep": (lambda s: broken(s, generator="[" * 100_000), "generator"),
     "generator no json": (lambda s: broken(s, generator="{"), "generator"),
     "generator not text": (lambda s: broken(s, generator=3), "generator"),
     "generator of another kind": (
@@ -159,3 +197,30 @@ def test_files_that_hold_something_else_are_refused(memory, tmp_path):
     store_save(tmp_path / "odd", {"config": {"size": 40, "dim": 3}, "state": {}}, kind="recode-memory")
     with pytest.raises(StoreError, match="state lacks"):
         RecodeMemory.load(tmp_path / "odd")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"generator": "[" * 100_000},
+        {"num_observed": 10**40},
+        {"log_scale": 10**400},
+        {"atoms": 10**400},
+        {"births": None},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_file_with_an_absurd_state_is_refused_by_name(memory, tmp_path, changes):
+    state = {**memory.state_dict(), **changes}
+    store_save(tmp_path / "odd", {"config": {"size": 40, "dim": 3}, "state": state}, kind="recode-memory")
+    with pytest.raises(StoreError, match=f"odd does not hold a usable memory: .*{next(iter(changes))}"):
+        RecodeMemory.load(tmp_path / "odd")
+
+
+def test_a_memory_that_does_not_fit_this_machine_is_refused_by_its_size(engine, tmp_path):
+    config = {"size": 10**9, "dim": 10**9}
+    with pytest.raises(MemoryError, match=r"size 1000000000 and dim 1000000000 does not fit"):
+        RecodeMemory(RecodeConfig(**config), engine=engine)
+    store_save(tmp_path / "large", {"config": config, "state": {}}, kind="recode-memory")
+    with pytest.raises(StoreError, match=r"large does not hold a usable memory: .*size 1000000000"):
+        RecodeMemory.load(tmp_path / "large", engine=engine)

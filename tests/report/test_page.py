@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from report.runs import data_of, train
 
+from softcount import store
 from softcount.cli import main
 from softcount.launch import checkpoint
 from softcount.records import read_metrics
@@ -143,6 +144,49 @@ def test_a_damaged_checkpoint_is_named(copy):
     assert part.name in notes
     assert shown["memory"]["missing"] == "The checkpoint cannot be restored; the top of the page says why."
     assert shown["num_reports"] == 9
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"step": "many"}', "step is 'many'; expected a number"),
+        ('{"step": -5}', "step is -5; expected a whole number"),
+        ('{"step": 1.5}', "step is 1.5; expected a whole number"),
+        ('{"step": 5, "charts/SPS": "fast"}', "charts/SPS is 'fast'; expected a number"),
+        ('{"step": 5, "time/elapsed": [1]}', "time/elapsed is '[1]'; expected a number"),
+        ('{"step": 5, "losses/loss": {"a": 1}}', "losses/loss is"),
+        ('{"step": 5, "losses/loss": true}', "losses/loss is 'True'; expected a number"),
+        ('{"step": 5, "charts/SPS": 1' + "0" * 400 + "}", "charts/SPS is '1000"),
+        ("[" * 100_000, "recursion"),
+        ("[]", "a report without fields"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_reports_that_somebody_changed_are_cut_and_the_field_is_named(copy, line, message):
+    lines = (copy / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (copy / "metrics.jsonl").write_text(lines[0] + line + "\n" + lines[2])
+    (run,) = data_of(write_report([copy], episodes=0))["runs"]
+    (note,) = [note for note in run["notes"] if "metrics.jsonl is damaged after 1 reports" in note]
+    assert message in note
+    assert run["num_reports"] == 1
+
+
+@pytest.mark.parametrize("value", [10**12, "many", None, 10**40])
+def test_a_memory_that_somebody_changed_is_a_sentence_that_names_file_and_field(copy, value):
+    (path,) = (copy / "checkpoints").glob("memory-*.safetensors")
+    state = store.load(path, kind="memory")
+    state["memory"]["size"] = value
+    store.save(path, state, kind="memory")
+    (run,) = data_of(write_report([copy], episodes=0))["runs"]
+    notes = " ".join(run["notes"])
+    assert path.name in notes
+    assert "size" in notes
+
+
+def test_a_configuration_that_is_too_deep_is_one_line(copy):
+    (copy / "config.json").write_text('{"a":' * 100_000)
+    with pytest.raises(ValueError, match=r"is not a run: its config.json is not JSON \(.*recursion"):
+        write_report([copy], episodes=0)
 
 
 def test_damaged_reports_are_cut_where_the_damage_is(copy):

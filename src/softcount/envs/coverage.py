@@ -8,7 +8,7 @@ true counts as the limit of what counting can give.
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -113,7 +113,12 @@ def heat_map(coverage: Coverage, env: Mapped) -> Array:
 
 
 def draw_heat_map(
-    path: str | os.PathLike[str], coverage: Coverage, env: Mapped, *, title: str = "", background: Any = None
+    path: str | os.PathLike[str] | BinaryIO,
+    coverage: Coverage,
+    env: Mapped,
+    *,
+    title: str = "",
+    background: Any = None,
 ) -> None:
     """Writes the map as a picture (see `plot_heat_map`)."""
     try:

@@ -99,6 +99,8 @@ class DmHard8Config:
     """The image alone, or a dict of it and the four senses."""
     timeout: float = 30.0
     """Seconds after which a server that does not answer is given up."""
+    tls: bool | str = False
+    """Encrypt the connection: True trusts the usual authorities, a file name the certificates in it."""
 
     def __post_init__(self) -> None:
         for entry in (*self.table, self.signs):
@@ -141,7 +143,7 @@ class DmHard8(gymnasium.Env[Any, Any]):
         try:
             self._low, self._high = _check_actions(self.world.action_spec())
             spaces = _check_observations(self.world.observation_spec())
-        except ValueError:
+        except BaseException:
             self.world.close()
             raise
         self.observation_space = (
@@ -222,7 +224,7 @@ def connect(config: DmHard8Config, seed: int) -> Any:
         raise ValueError(f"no level is called {config.level!r}{_nearest(config.level, LEVELS)}")
     create = {"seed": np.int64(seed), "episodeId": np.int64(0), "levelName": level}
     join = {"width": np.int64(config.width), "height": np.int64(config.height)}
-    return RpcWorld(f"{config.host}:{config.port}", create, join, timeout=config.timeout)
+    return RpcWorld(f"{config.host}:{config.port}", create, join, timeout=config.timeout, tls=config.tls)
 
 
 def _check_actions(spec: Any) -> tuple[Array, Array]:

@@ -3,23 +3,34 @@
 A checkpoint is a set of files in `RUN/checkpoints/` named by one `manifest.json`: a part
 for each role (parameters, optimisers, memory, generators, environments, counters), and the
 replay as segments that never change once written, so that a checkpoint costs what is new.
-Parts are written first under new names and made durable, then the manifest is replaced
-atomically, then files that no manifest names are removed. Killing the process at any
-moment leaves either the old checkpoint or the new one, whole.
+The new manifest is first announced, as `announced.json`; then parts are written under new names
+and made durable; then the announcement is renamed to `manifest.json`; then the files that it
+replaces are removed. Killing the process at any moment leaves either the old checkpoint or
+the new one, whole, and a manifest that names whatever else was left behind. Files that no
+manifest of ours ever named are neither removed nor overwritten. Decision 170.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from softcount import store
 from softcount.types import State
 
-MANIFEST = "manifest.json"
+MANIFEST, ANNOUNCED = "manifest.json", "announced.json"
 FORMAT = "softcount-checkpoint-1"
+ATTEMPTS = 10
+"""How often a checkpoint is read that a training run keeps replacing."""
 
 
 class CheckpointError(RuntimeError):
@@ -34,6 +45,8 @@ class Checkpoint:
     metrics_bytes: int
     parts: dict[str, State]
     segments: dict[str, State]
+    files: dict[str, Path]
+    """Where each part was read."""
 
 
 def write(
@@ -44,79 +57,227 @@ def write(
     parts: Mapping[str, State],
     segments: Mapping[str, Callable[[], State]],
 ) -> None:
-    """Writes a checkpoint; segments already on disk are named again, not written again."""
-    folder.mkdir(parents=True, exist_ok=True)
-    old = _read_manifest(folder) if (folder / MANIFEST).exists() else None
+    """Writes a checkpoint into an existing folder; segments on disk are named again, not written again."""
+    if folder.is_symlink() or not folder.is_dir():
+        what = "is a link" if folder.is_symlink() else "is not there"
+        raise CheckpointError(f"the checkpoint of step {step} could not be written: {folder} {what}")
+    old, announced = (_read_manifest(folder / name) for name in (MANIFEST, ANNOUNCED))
+    left_behind = _files(announced) - _files(old) | set(old["stale"] if old else ())
+    _remove(folder, left_behind, temporaries_of={MANIFEST, ANNOUNCED} | _files(announced))
+
     known = set(old["segments"]) if old else set()
-    serial = old["serial"] + 1 if old else 0  # makes file names new even if the step is not
-    files = {name: f"{name}-{serial}.safetensors" for name in parts}
-    manifest = {
+    new = [name for name in segments if name not in known]
+    for name in new:
+        path = folder / _segment_file(name)
+        if path.name not in left_behind and _is_taken(path):
+            raise CheckpointError(
+                f"the checkpoint of step {step} could not be written: {path} is in the way, and no "
+                "checkpoint of this run has written it; move it away"
+            )
+    serial = max((manifest["serial"] for manifest in (old, announced) if manifest), default=-1) + 1
+    while any(_is_taken(folder / _part_file(name, serial)) for name in parts):
+        serial += 1  # names are new even if the step is not
+    manifest: State = {
         "format": FORMAT,
         "serial": serial,
         "step": step,
         "metrics_bytes": metrics_bytes,
-        "parts": files,
+        "parts": {name: _part_file(name, serial) for name in parts},
         "segments": list(segments),
+        "stale": [],
     }
+    replaced = _files(old) - _files(manifest) | {name for name in left_behind if _is_taken(folder / name)}
+    manifest["stale"] = sorted(replaced - _files(manifest))
+    is_switched = False
     try:
+        content = json.dumps(manifest, indent=1).encode()
+        store.write_atomically(folder / ANNOUNCED, content, makes_folder=False)
         for name, state in parts.items():
-            store.save(folder / files[name], state, kind=name)
-        for name, make_state in segments.items():
-            if name not in known:
-                store.save(folder / _segment_file(name), make_state(), kind="replay-segment")
-        store.write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+            store.save(folder / manifest["parts"][name], state, kind=name, makes_folder=False)
+        for name in new:
+            state = segments[name]()
+            store.save(folder / _segment_file(name), state, kind="replay-segment", makes_folder=False)
+        os.replace(folder / ANNOUNCED, folder / MANIFEST)
+        is_switched = True
+        store.sync_folder(folder)
     except OSError as error:
-        _remove_unnamed(folder, old)
+        if is_switched:  # both are kept: nobody knows which one a power loss would leave
+            raise CheckpointError(
+                f"the checkpoint of step {step} is written but may not outlast a power loss ({error})"
+            ) from error
         kept = f"the checkpoint of step {old['step']} is intact" if old else "there was none before"
+        if not folder.is_dir():
+            kept = f"{folder} was deleted or moved"
+        written = {*manifest["parts"].values(), *map(_segment_file, new)}
+        _remove(folder, {*written, ANNOUNCED}, temporaries_of=set())
         raise CheckpointError(
             f"the checkpoint of step {step} could not be written ({error}); {kept}"
         ) from error
-    _remove_unnamed(folder, manifest)
+    _remove(folder, set(manifest["stale"]), temporaries_of=set())
 
 
 def read(folder: Path) -> Checkpoint:
-    """Reads the last complete checkpoint, or says plainly why there is none to use."""
-    if not (folder / MANIFEST).is_file():
-        raise CheckpointError(f"{folder} holds no complete checkpoint: {MANIFEST} is missing")
-    manifest = _read_manifest(folder)
-    try:
-        return Checkpoint(
-            step=manifest["step"],
-            metrics_bytes=manifest["metrics_bytes"],
-            parts={name: store.load(folder / file, kind=name) for name, file in manifest["parts"].items()},
-            segments={
-                name: store.load(folder / _segment_file(name), kind="replay-segment")
-                for name in manifest["segments"]
-            },
-        )
-    except store.StoreError as error:
-        raise CheckpointError(f"the checkpoint of step {manifest['step']} is damaged: {error}") from error
+    """Reads the last complete checkpoint, or says plainly why there is none to use.
+
+    A run that trains meanwhile may replace the files while they are read; then the newer ones are.
+    """
+    for attempt in range(ATTEMPTS):
+        manifest = _read_manifest(folder / MANIFEST)
+        if manifest is None:
+            raise CheckpointError(f"{folder} holds no complete checkpoint: {MANIFEST} is missing")
+        try:
+            return _load(folder, manifest)
+        except store.StoreError as error:
+            if attempt + 1 == ATTEMPTS or _read_manifest(folder / MANIFEST) == manifest:
+                raise CheckpointError(
+                    f"the checkpoint of step {manifest['step']} is damaged: {error}"
+                ) from error
+    raise AssertionError("the last attempt returns or raises")
 
 
-def _read_manifest(folder: Path) -> State:
-    path = folder / MANIFEST
+def _load(folder: Path, manifest: State) -> Checkpoint:
+    files = {name: folder / file for name, file in manifest["parts"].items()}
+    return Checkpoint(
+        step=manifest["step"],
+        metrics_bytes=manifest["metrics_bytes"],
+        parts={name: store.load(path, kind=name) for name, path in files.items()},  # first: they change most
+        segments={
+            name: store.load(folder / _segment_file(name), kind="replay-segment")
+            for name in manifest["segments"]
+        },
+        files=files,
+    )
+
+
+def _read_manifest(path: Path) -> State | None:
+    """Returns a manifest of which every field is what it should be; None if there is none."""
+    if not path.is_file():
+        return None
     try:
-        manifest: State = json.loads(path.read_text())
-        if manifest["format"] != FORMAT:
-            raise CheckpointError(f"{path} has format {manifest['format']!r}; expected {FORMAT!r}")
-        missing = {"serial", "step", "metrics_bytes", "parts", "segments"} - set(manifest)
-        if missing:
-            raise CheckpointError(f"{path} is damaged: it lacks {', '.join(sorted(missing))}")
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"{path} is damaged: it holds {type(manifest).__name__} in place of fields")
+    if manifest.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has format {manifest.get('format')!r}; expected {FORMAT!r}")
+    manifest.setdefault("stale", [])  # written since decision 170
+    for name, (expected, is_valid) in _FIELDS.items():
+        if name not in manifest:
+            raise CheckpointError(f"{path} is damaged: it lacks {name}")
+        if not is_valid(manifest[name]):
+            raise CheckpointError(
+                f"{path} is damaged: {name} is {_short(manifest[name])}; expected {expected}"
+            )
     return manifest
+
+
+def find_misfit(state: Any, template: Any, path: str = "") -> str | None:
+    """Says which field of a state read from disk cannot be what a template's is; None if all can.
+
+    Where the template has nothing to compare with (None, an empty list or array) anything goes.
+
+    >>> find_misfit({"a": {"n": "12"}}, {"a": {"n": 12}})
+    "a.n is '12'; expected a number"
+    """
+    where = path or "the part"
+    if isinstance(template, dict):
+        if not isinstance(state, dict):
+            return f"{where} is {_short(state)}; expected fields"
+        missing = [name for name in template if name not in state]
+        if missing:
+            return f"{path}.{missing[0]} is missing".lstrip(".")
+        return _first(
+            find_misfit(state[name], x, f"{path}.{name}".lstrip(".")) for name, x in template.items()
+        )
+    if isinstance(template, list | tuple):
+        if not isinstance(state, list):
+            return f"{where} is {_short(state)}; expected a list"
+        return _first(find_misfit(x, y, f"{path}[{i}]") for i, (x, y) in enumerate(zip(state, template)))
+    if isinstance(template, np.ndarray):
+        if not isinstance(state, np.ndarray):
+            return f"{where} is {_short(state)}; expected an array"
+        if template.size and (state.dtype.kind != template.dtype.kind or state.ndim != template.ndim):
+            return (
+                f"{where} is {state.dtype} of shape {state.shape}; "
+                f"expected {template.dtype} like {template.shape}"
+            )
+        return None
+    if isinstance(template, bool | np.bool_):
+        return None if isinstance(state, bool) else f"{where} is {_short(state)}; expected true or false"
+    if isinstance(template, int | float | np.number):
+        is_large = isinstance(state, int) and abs(state) >= 2**63 > abs(float(template))
+        is_number = isinstance(state, int | float) and not isinstance(state, bool) and not is_large
+        return None if is_number else f"{where} is {_short(state)}; expected a number"
+    if isinstance(template, str):
+        return None if isinstance(state, str) else f"{where} is {_short(state)}; expected text"
+    return None
+
+
+def _first(reasons: Iterable[str | None]) -> str | None:
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
+
+
+def _are_names(value: object, pattern: str) -> bool:
+    return isinstance(value, list) and all(isinstance(x, str) and re.fullmatch(pattern, x) for x in value)
+
+
+def _are_parts(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        re.fullmatch(NAME, name) and isinstance(file, str) and re.fullmatch(rf"{name}-\d+\.safetensors", file)
+        for name, file in value.items()
+    )
+
+
+NAME = r"[A-Za-z0-9_-]+"  # no manifest may name a file in another folder
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "serial": ("a whole number", _is_count),
+    "step": ("a whole number", _is_count),
+    "metrics_bytes": ("a whole number", _is_count),
+    "parts": ("parts and their files, as learner: learner-3.safetensors", _are_parts),
+    "segments": ("a list of names", partial(_are_names, pattern=NAME)),
+    "stale": ("a list of files", partial(_are_names, pattern=rf"({NAME}-\d+|segment-{NAME})\.safetensors")),
+}
+
+
+def _short(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # an int of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _part_file(name: str, serial: int) -> str:
+    return f"{name}-{serial}.safetensors"
 
 
 def _segment_file(name: str) -> str:
     return f"segment-{name}.safetensors"
 
 
-def _remove_unnamed(folder: Path, manifest: State | None) -> None:
-    """Removes files that the manifest does not name: old parts and what a crash left behind."""
-    named = {MANIFEST}
-    if manifest:
-        named |= set(manifest["parts"].values()) | {_segment_file(name) for name in manifest["segments"]}
-    for path in folder.iterdir():
-        is_ours = path.suffix in (".safetensors", ".part") or path.name == MANIFEST
-        if path.is_file() and is_ours and path.name not in named:
+def _files(manifest: State | None) -> set[str]:
+    """Returns the files that a manifest consists of."""
+    if manifest is None:
+        return set()
+    return {*manifest["parts"].values(), *map(_segment_file, manifest["segments"])}
+
+
+def _is_taken(path: Path) -> bool:
+    return os.path.lexists(path)
+
+
+def _remove(folder: Path, names: set[str], *, temporaries_of: set[str]) -> None:
+    """Removes files of ours, and what a killed writer left of them; what cannot be removed is only said."""
+    paths = [folder / name for name in sorted(names)]
+    if temporaries_of and folder.is_dir():
+        paths += [path for path in folder.glob(".*.part") if store.temporary_of(path.name) in temporaries_of]
+    for path in paths:
+        try:
             path.unlink(missing_ok=True)
+        except OSError as error:
+            warnings.warn(f"{path} is no longer needed and could not be removed: {error}", stacklevel=3)

@@ -41,6 +41,14 @@ class Roles:
     learner: Learner
 
 
+class Misfit(ValueError):
+    """A part of a saved state that its role cannot take."""
+
+    def __init__(self, part: str, reason: str) -> None:
+        super().__init__(f"{part}: {reason}")
+        self.part, self.reason = part, reason
+
+
 class LocalLoop:
     """Steps the roles; whatever it counts or waits for is part of its state."""
 
@@ -166,20 +174,36 @@ class LocalLoop:
         }
 
     def load_state_dict(self, state: State, segments: dict[str, State]) -> None:
-        loop = state["loop"]
+        """Takes over a state of the same configuration; raises `Misfit` where a part cannot be taken."""
+        with _loading("loop"):
+            self._load_counters(state["loop"])
+        for name in ("actor", "inference", "memory", "learner"):
+            with _loading(name):
+                getattr(self.roles, name).load_state_dict(state[name])
+        with _loading("replay"):
+            self.roles.replay.load_state_dict(state["replay"], segments)
+
+    def _load_counters(self, loop: State) -> None:
         self.num_steps, self.num_updates = loop["num_steps"], loop["num_updates"]
         if self.coverage is not None:
             self.coverage.load_state_dict(loop["coverage"])
         self.means.load_state_dict(loop["means"])
-        for name in ("actor", "inference", "memory", "learner"):
-            getattr(self.roles, name).load_state_dict(state[name])
-        self.roles.replay.load_state_dict(state["replay"], segments)
         self.pending = None
         if loop["pending"] is not None:
             self.pending = Future()
             kept = loop["pending"]
             metrics = dict(zip(kept["names"], kept["values"], strict=True))
             self.pending.set_result(Update(kept["ids"], kept["priorities"], metrics))
+
+
+@contextmanager
+def _loading(part: str) -> Iterator[None]:
+    """Names the part whose state a role cannot take, whatever the role stumbles over."""
+    try:
+        yield
+    except Exception as error:  # states come from files, and roles raise many kinds on odd ones
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or repr(error)
+        raise Misfit(part, reason) from error
 
 
 def _describe(update: Update) -> State:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
+from softcount import store
 from softcount.agents.meme.bandit import best_arm
 from softcount.bonuses.recode import Recode
 from softcount.config import RunConfig
@@ -91,8 +93,7 @@ class _Watched:
 
 def evaluate_run(folder: Path, episodes: int, gif: Path | None) -> str:
     """Plays episodes with the best mixture; returns what to print."""
-    config = replace(read_config(folder), evaluation_episodes=episodes)
-    loop = restore(config, checkpoint.read(folder / CHECKPOINTS))
+    config, loop = read_config(folder), open_run(folder)
     played = play(config, loop, episodes, keep_frames=gif is not None)
     evaluation, arm = played.evaluation, played.mixture
     lines = [
@@ -109,19 +110,22 @@ def evaluate_run(folder: Path, episodes: int, gif: Path | None) -> str:
 def inspect_run(folder: Path, pictures: Path) -> str:
     """Describes the memory and what was visited, and draws both; returns what to print."""
     loop = open_run(folder)
-    pictures.mkdir(parents=True, exist_ok=True)
     lines = [f"{folder.name}: {loop.num_steps:,} steps, {loop.num_updates:,} updates"]
     env = loop.roles.actor.env
     if loop.coverage is not None:
         known = f" of {loop.coverage.num_places}" if loop.coverage.num_places else ""
         lines.append(f"  places visited  {loop.coverage.num_visited}{known}")
         if hasattr(env, "cell_of"):
-            draw_heat_map(pictures / "coverage.png", loop.coverage, cast(Mapped, env), title=folder.name)
+            picture = io.BytesIO()
+            draw_heat_map(picture, loop.coverage, cast(Mapped, env), title=folder.name)
+            store.write_atomically(pictures / "coverage.png", picture.getvalue())
             lines.append(f"  picture         {pictures / 'coverage.png'}")
     bonus = loop.roles.memory.bonus
     if isinstance(bonus, Recode):
         lines += [f"  {name:15s} {value:.4g}" for name, value in memory_inspect.summary(bonus.memory).items()]
-        memory_inspect.draw_memory(bonus.memory).savefig(pictures / "memory.png", dpi=100)
+        picture = io.BytesIO()
+        memory_inspect.draw_memory(bonus.memory).savefig(picture, dpi=100)
+        store.write_atomically(pictures / "memory.png", picture.getvalue())
         lines.append(f"  picture         {pictures / 'memory.png'}")
     return "\n".join(lines)
 

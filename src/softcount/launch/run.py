@@ -12,9 +12,11 @@ Killing a run at any moment loses at most what came after its last checkpoint, a
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,13 +30,14 @@ from softcount.bonuses.recode import Recode
 from softcount.config import RunConfig, changes, from_json, to_json
 from softcount.launch import checkpoint, truth
 from softcount.launch.build import build, build_evaluator, seeds_of
-from softcount.launch.local import LocalLoop
+from softcount.launch.local import LocalLoop, Misfit
 from softcount.launch.lock import FolderLock
 from softcount.records import EventLog, MetricsLog
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation, Evaluator
 
 CONFIG, METRICS, CHECKPOINTS = "config.json", "metrics.jsonl", "checkpoints"
+EVENTS = "events.out.tfevents.*"
 FREE_FIELDS = {"steps", "checkpoint_seconds", "overlap", "wandb_project"}
 """Fields that a resumed run may change without becoming another run."""
 
@@ -58,20 +61,29 @@ class Run:
         purge_step = resumed_at + 1 if resumed_at else None
         self.events = EventLog(folder, purge_step=purge_step, wandb_project=config.wandb_project)
         self.evaluator: Evaluator = build_evaluator(config, loop.roles.inference)
+        self._identity = _identity(folder)
         self._started = (time.monotonic(), resumed_at)
         self._last_report = (time.monotonic(), resumed_at)
 
     @classmethod
     def create(cls, folder: Path, config: RunConfig) -> Run:
-        """Starts a new run with a first checkpoint; refuses a folder that already holds one."""
+        """Starts a new run with a first checkpoint; what cannot be started leaves nothing behind.
+
+        Refuses a folder that holds a run, or files that are named like those of one. Decision 171.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         with _held(folder) as lock:
-            if (folder / CONFIG).exists():
-                raise FileExistsError(f"{folder} already holds a run; resume it, or choose another folder")
+            _check_free(folder)
             torch.set_num_threads(1)
-            run = cls(folder, config, make_loop(config), MetricsLog(folder / METRICS), lock, resumed_at=0)
-            run.save()
-            store.write_atomically(folder / CONFIG, to_json(config).encode())  # now it can be resumed
+            loop = make_loop(config)
+            try:
+                (folder / CHECKPOINTS).mkdir()
+                run = cls(folder, config, loop, MetricsLog(folder / METRICS), lock, resumed_at=0)
+                run._write_checkpoint()
+                store.write_atomically(folder / CONFIG, to_json(config).encode())  # now it can be resumed
+            except BaseException:
+                _remove_unstarted(folder)
+                raise
         return run
 
     @classmethod
@@ -80,8 +92,9 @@ class Run:
         old = read_config(folder)
         config = replace(old, **new_values)  # type: ignore[arg-type]
         with _held(folder) as lock:
+            _check_no_links(folder)
             saved = checkpoint.read(folder / CHECKPOINTS)
-            _check_unchanged(from_json(saved.parts["config"]["json"]), config)
+            _check_unchanged(_saved_config(saved), config)
             loop = restore(config, saved)
             if config != old:
                 store.write_atomically(folder / CONFIG, to_json(config).encode())
@@ -105,6 +118,7 @@ class Run:
                 if is_due:
                     metrics |= _describe_evaluation(self.evaluate())
                     metrics |= truth.judge(loop, self._evaluation_seed())
+                self._check_still_there()  # TensorBoard's writer opens its file by name each time
                 self.log.write(loop.num_steps, metrics)
                 self.events.write(loop.num_steps, metrics)
                 yield loop.num_steps, metrics
@@ -129,6 +143,18 @@ class Run:
 
     def save(self) -> None:
         """Takes a checkpoint."""
+        self._check_still_there()
+        self._write_checkpoint()
+
+    def _check_still_there(self) -> None:
+        """Ends a run whose folder was deleted or moved; it is not made again."""
+        if _identity(self.folder) != self._identity or not (self.folder / CONFIG).is_file():
+            raise checkpoint.CheckpointError(
+                f"{self.folder} was deleted, moved or emptied while its run was training: the checkpoint of "
+                f"step {self.loop.num_steps:,} has nowhere to go, and nothing was written"
+            )
+
+    def _write_checkpoint(self) -> None:
         parts = self.loop.state_dict()
         parts["config"] = {"json": to_json(self.config)}
         checkpoint.write(
@@ -181,13 +207,50 @@ def _held(folder: Path) -> Iterator[FolderLock]:
         raise
 
 
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Tells a folder from another one of the same name; None if there is none."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _check_free(folder: Path) -> None:
+    """Makes sure that a new run in this folder touches nobody's files."""
+    if os.path.lexists(folder / CONFIG):
+        raise FileExistsError(f"{folder} already holds a run; resume it, or choose another folder")
+    taken = [name for name in (METRICS, CHECKPOINTS) if os.path.lexists(folder / name)]
+    taken += sorted(path.name for path in folder.glob(EVENTS))
+    if taken:
+        raise FileExistsError(
+            f"{folder} holds {', '.join(taken)} but no {CONFIG}: it is no run, or one that was killed while "
+            "it started; nothing was touched; choose another folder, or move them away"
+        )
+
+
+def _check_no_links(folder: Path) -> None:
+    """Makes sure that what a run writes stays in its folder."""
+    for name in (CONFIG, METRICS, CHECKPOINTS):
+        if (folder / name).is_symlink():
+            raise ValueError(f"{folder / name} is a link; expected it to lie in the folder of its run")
+
+
+def _remove_unstarted(folder: Path) -> None:
+    """Takes away what a run wrote that could not be started; none of it was there before."""
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    for path in (folder / METRICS, *folder.glob(EVENTS)):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
 def read_config(folder: Path) -> RunConfig:
     path = folder / CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
     try:
-        return from_json(path.read_text())
-    except ValueError as error:
+        return from_json(path.read_text(encoding="utf-8"))
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} does not fit this version: {error}") from error
 
 
@@ -210,14 +273,39 @@ def make_loop(config: RunConfig) -> LocalLoop:
 def restore(config: RunConfig, saved: checkpoint.Checkpoint) -> LocalLoop:
     """Builds the roles of a configuration and gives them the state of a checkpoint."""
     torch.set_num_threads(1)
-    loop = make_loop(config)
     try:
+        loop = make_loop(config)
+    except (TypeError, ArithmeticError, MemoryError) as error:  # absurd numbers
+        raise ValueError(
+            f"the roles of {CONFIG} cannot be built: {error}; since the checkpoint it has changed in "
+            f"{'; '.join(changes(_saved_config(saved), config)) or 'nothing'}"
+        ) from error
+    try:
+        for part, expected in loop.state_dict().items():
+            if part not in saved.parts:
+                raise Misfit(part, "it is missing from the manifest")
+            reason = checkpoint.find_misfit(saved.parts[part], expected)
+            if reason is not None:
+                raise Misfit(part, reason)
         loop.load_state_dict(saved.parts, saved.segments)
-    except (KeyError, ValueError, RuntimeError, TypeError) as error:
+        if loop.num_steps != saved.step:
+            raise Misfit("loop", f"num_steps is {loop.num_steps}; expected the manifest's step, {saved.step}")
+    except Misfit as error:
         raise checkpoint.CheckpointError(
-            f"the checkpoint of step {saved.step} does not fit its configuration: {error}"
+            f"the checkpoint of step {saved.step} does not fit its configuration: "
+            f"{saved.files.get(error.part, error.part)}: {error.reason}"
         ) from error
     return loop
+
+
+def _saved_config(saved: checkpoint.Checkpoint) -> RunConfig:
+    try:
+        return from_json(saved.parts["config"]["json"])
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise checkpoint.CheckpointError(
+            f"the checkpoint of step {saved.step} does not fit this version: "
+            f"{saved.files.get('config', 'config')}: {error}"
+        ) from error
 
 
 def _check_unchanged(saved: RunConfig, config: RunConfig) -> None:

@@ -70,8 +70,11 @@ class RecodeConfig:
         return min(self.neighbours, num_atoms)
 
 
+MOST = 10**9  # slots and dimensions are 32 bits wide in the native engine
+
+
 def _is_whole(least: int) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, int) and value >= least
+    return lambda value: isinstance(value, int) and least <= value <= MOST
 
 
 def _is_number(low: float, high: float, *, open_low: bool = False) -> Callable[[object], bool]:
@@ -83,13 +86,14 @@ def _is_number(low: float, high: float, *, open_low: bool = False) -> Callable[[
     return is_valid
 
 
+WHOLE = f"a whole number of at least 1 and at most {MOST:,}"
 _RANGES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "size": ("a whole number of at least 1", _is_whole(1)),
-    "dim": ("a whole number of at least 1", _is_whole(1)),
-    "neighbours": ("a whole number of at least 1", _is_whole(1)),
+    "size": (WHOLE, _is_whole(1)),
+    "dim": (WHOLE, _is_whole(1)),
+    "neighbours": (WHOLE, _is_whole(1)),
     "count_discount": ("a number in (0, 1]", _is_number(0, 1, open_low=True)),
     "embeddings_per_step": (
-        "a whole number of at least 1, or None",
+        f"{WHOLE}, or None",
         lambda value: value is None or _is_whole(1)(value),
     ),
     "insertion_probability": ("a number in [0, 1]", _is_number(0, 1)),
@@ -101,6 +105,6 @@ _RANGES: dict[str, tuple[str, Callable[[object], bool]]] = {
         "'inverse_square', 'inverse' or 'smallest'",
         lambda value: value in ("inverse_square", "inverse", "smallest"),
     ),
-    "warmup_atoms": ("a whole number of at least 1", _is_whole(1)),
+    "warmup_atoms": (WHOLE, _is_whole(1)),
 }
 assert set(_RANGES) == {field.name for field in fields(RecodeConfig)}

@@ -8,6 +8,7 @@ uniforms. Everything that must not depend on the engine is here.
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import warnings
@@ -22,6 +23,10 @@ from softcount.memory.recode import NumpyEngine, Observed
 from softcount.types import Array, State
 
 STATE_VERSION = 1
+MOST_OBSERVED = 10**18
+"""Embeddings after which the counters of the engines would run over; no stream is that long."""
+MOST_D2 = 1e100
+"""Above every squared distance between float32 rows; larger bandwidths are not real."""
 EngineName = Literal["auto", "native", "numpy"]
 
 
@@ -101,7 +106,8 @@ class RecodeMemory:
             self._engine.load_state_dict({**state, "atoms": rows})
 
     def __len__(self) -> int:
-        return self._engine.num_atoms
+        with self._lock:
+            return self._engine.num_atoms
 
     def __repr__(self) -> str:
         cfg = self.config
@@ -142,12 +148,14 @@ class RecodeMemory:
 
     @property
     def num_observed(self) -> int:
-        return self._engine.num_observed
+        with self._lock:
+            return self._engine.num_observed
 
     @property
     def bytes(self) -> int:
         """Bytes held by the memory, indices of the engine included."""
-        return self._engine.bytes
+        with self._lock:
+            return self._engine.bytes
 
     def state_dict(self) -> State:
         """Returns everything that must be kept to continue exactly, the same for both engines."""
@@ -183,7 +191,7 @@ class RecodeMemory:
         try:
             memory = cls(RecodeConfig(**content["config"]), engine=engine, num_threads=num_threads)
             memory.load_state_dict(content["state"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, MemoryError) as error:
             raise store.StoreError(f"{path} does not hold a usable memory: {error}") from error
         return memory
 
@@ -195,6 +203,10 @@ class RecodeMemory:
 def _make_engine(config: RecodeConfig, name: EngineName, num_threads: int) -> Engine:
     if name not in ("auto", "native", "numpy"):
         raise ValueError(f"engine is {name!r}; expected 'auto', 'native' or 'numpy'")
+    if config.size * (4 * config.dim + 16) > _bytes_of_this_machine():  # said before anything is taken
+        raise MemoryError(
+            f"a memory of size {config.size} and dim {config.dim} does not fit into this machine's memory"
+        )
     if name == "numpy":
         return NumpyEngine(config)
     try:
@@ -212,6 +224,13 @@ def _make_engine(config: RecodeConfig, name: EngineName, num_threads: int) -> En
         )
         return NumpyEngine(config)
     return NativeEngine(config, num_threads)
+
+
+def _bytes_of_this_machine() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not told on this system: then the allocation fails
+        return math.inf
 
 
 def _as_rows(embeddings: Any, dim: int) -> tuple[Array, bool]:
@@ -260,34 +279,73 @@ def _checked_state(state: State, config: RecodeConfig) -> State:
             raise ValueError(
                 f"state has {name} {state[name]}; this memory has {name} {getattr(config, name)}"
             )
-    atoms = np.atleast_1d(np.array(state["atoms"], np.float32))
+    atoms = np.atleast_1d(_real_array(state, "atoms", np.float32, "f"))
     n = len(atoms)
-    log_counts = np.array(state["log_counts"], np.float64)
-    births = np.array(state["births"], np.int64)
+    log_counts = _real_array(state, "log_counts", np.float64, "f")
+    births = _real_array(state, "births", np.int64, "iu")
     if n > config.size or atoms.shape != (n, config.dim) or log_counts.shape != (n,) or births.shape != (n,):
         raise ValueError(
             f"state has atoms {atoms.shape}, log_counts {log_counts.shape} and births {births.shape}; "
             f"expected (n, {config.dim}), (n,) and (n,) with n <= {config.size}"
         )
-    numbers = {name: float(state[name]) for name in ("log_scale", "d2_biased", "d2_weight")}
-    if not (
-        np.isfinite(atoms).all() and np.isfinite(log_counts).all() and np.isfinite([*numbers.values()]).all()
-    ):
+    numbers = {name: _real_number(state, name) for name in ("log_scale", "d2_biased", "d2_weight")}
+    if not (np.isfinite(atoms).all() and np.isfinite(log_counts).all()):
         raise ValueError("state holds NaN or infinity")
     if n and ((log_counts + numbers["log_scale"]).max() > 700 or np.abs(log_counts).max() > 1e300):
         raise ValueError("state has counts above e^700 or log counts beyond 1e300; no stream leaves such")
+    if abs(numbers["log_scale"]) > 1e300:
+        raise ValueError("state has a log_scale beyond 1e300; no stream leaves such")
     if numbers["d2_biased"] < 0 or not 0 <= numbers["d2_weight"] <= 1:
         raise ValueError("state has a negative d2_biased, or a d2_weight outside [0, 1]")
-    num_observed = int(state["num_observed"])
+    if numbers["d2_biased"] > MOST_D2 * numbers["d2_weight"]:
+        raise ValueError(
+            f"state has a bandwidth d2_biased / d2_weight above {MOST_D2:g}; no stream leaves such"
+        )
+    num_observed = state["num_observed"]
+    if not isinstance(num_observed, int | np.integer) or isinstance(num_observed, bool):
+        raise ValueError(f"state has num_observed {num_observed!r}; expected a whole number")
+    if num_observed > MOST_OBSERVED:
+        raise ValueError(f"state has num_observed {num_observed:.3e}; expected at most {MOST_OBSERVED:.0e}")
     if num_observed < n or (n and (births.min() < 0 or births.max() >= num_observed)):
         raise ValueError("state has more atoms than embeddings observed, or births out of range")
     return {
         "atoms": atoms,
         "log_counts": log_counts,
         "births": births,
-        "num_observed": num_observed,
+        "num_observed": int(num_observed),
         **numbers,
     }
+
+
+def _real_array(state: State, name: str, dtype: type[np.generic], kinds: str) -> Array:
+    """Returns a copy of an array of a state in the engine's type; nothing is rounded, masked or cut off."""
+    value = state[name]
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"state has {name} as a masked array; expected a plain one")
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"state has {name} that do not turn into an array: {error}") from error
+    if array.dtype.kind not in kinds and array.size > 0:
+        expected = "floating point" if kinds == "f" else "whole"
+        raise ValueError(f"state has {name} of {array.dtype}; expected {expected} numbers")
+    if array.dtype.kind == "u" and array.size > 0 and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"state has {name} out of range: up to {array.max()}")
+    with np.errstate(over="ignore"):
+        return np.array(array, dtype)
+
+
+def _real_number(state: State, name: str) -> float:
+    value = state[name]
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        raise ValueError(f"state has {name} {value!r}; expected a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"state holds NaN or infinity: {name} is {number}")
+    return number
 
 
 def _restored_generator(text: str) -> np.random.Generator:
@@ -295,7 +353,7 @@ def _restored_generator(text: str) -> np.random.Generator:
     rng = np.random.default_rng()
     try:
         rng.bit_generator.state = json.loads(text)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"state['generator'] is not the state of a random generator: {error}") from error
     return rng
 

@@ -21,8 +21,6 @@ from softcount.records import read_metrics
 
 NO_CHECKPOINT = "There is no checkpoint."
 CLOSED = "The checkpoint cannot be restored; the top of the page says why."
-ATTEMPTS = 3
-"""A run that is still training may replace its checkpoint while it is being read."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +82,11 @@ def _read_fields(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        if isinstance(content, dict):
+            return flatten(content)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{folder} is not a run: its {CONFIG} is not JSON ({error})") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{folder} is not a run: its {CONFIG} holds no fields")
-    return flatten(content)
+    raise ValueError(f"{folder} is not a run: its {CONFIG} holds no fields")
 
 
 def _read_run(folder: Path, name: str, fields: dict[str, Any]) -> Evidence:
@@ -114,12 +112,11 @@ def _read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     try:
         for row in read_metrics(path):
-            if not isinstance(row.get("step"), int):
-                raise ValueError("a report without a step")
+            _check_row(row)
             rows.append(row)
     except FileNotFoundError:
         notes.append(f"There are no reports: {path.name} is missing.")
-    except (ValueError, AttributeError) as error:
+    except (ValueError, RecursionError) as error:
         notes.append(f"{path.name} is damaged after {len(rows):,} reports ({error}); the rest is not shown.")
     else:
         if not rows:
@@ -127,19 +124,30 @@ def _read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
+def _check_row(row: Any) -> None:
+    """Makes sure that a report holds what the page can draw: a step, and numbers."""
+    if not isinstance(row, dict):
+        raise ValueError("a report without fields")
+    for name, value in ({"step": None} | row).items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is None and name != "step":
+            continue  # what was not finite
+        if not is_number or (isinstance(value, int) and abs(value) >= 2**63):
+            raise ValueError(f"{name} is {str(value)[:40]!r}; expected a number")
+    if not isinstance(row["step"], int) or row["step"] < 0:
+        raise ValueError(f"step is {row['step']}; expected a whole number of at least 0")
+
+
 def _restore(folder: Path) -> tuple[LocalLoop | None, str]:
     """Opens the last checkpoint, or says why that cannot be done here."""
     if not (folder / CHECKPOINTS / checkpoint.MANIFEST).is_file():
         return None, NO_CHECKPOINT
-    reason = ""
-    for _ in range(ATTEMPTS):
-        try:
-            return open_run(folder), ""
-        except checkpoint.CheckpointError as error:
-            reason = f"The checkpoint cannot be restored: {error}."
-        except (ImportError, OSError, RuntimeError, ValueError) as error:
-            return None, f"The world of this run cannot be built here: {error}."
-    return None, reason
+    try:
+        return open_run(folder), ""
+    except checkpoint.CheckpointError as error:
+        return None, f"The checkpoint cannot be restored: {error}."
+    except (ImportError, OSError, RuntimeError, ValueError, MemoryError) as error:
+        return None, f"The world of this run cannot be built here: {error}."
 
 
 def _read_checkpoint(folder: Path) -> checkpoint.Checkpoint | None:

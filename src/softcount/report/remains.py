@@ -26,7 +26,7 @@ def describe_remains(saved: Checkpoint, fields: dict[str, Any]) -> dict[str, Any
         shown["world"] = describe_world(_coverage(saved), _build_world(fields))
         if "memory" in saved.parts["memory"] and len(saved.parts["memory"]["memory"]["atoms"]) > 0:
             shown["memory"] = describe_atoms(_memory(saved))
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, MemoryError):
         pass  # it has them otherwise: the page says that the checkpoint cannot be restored, and why
     return shown
 
@@ -52,5 +52,5 @@ def _build_world(fields: dict[str, Any]) -> VectorEnv | None:
     options = {name.removeprefix(OPTIONS): x for name, x in fields.items() if name.startswith(OPTIONS)}
     try:
         return make(fields["env"], **options)
-    except (ImportError, KeyError, OSError, RuntimeError, TypeError, ValueError):
+    except (ImportError, KeyError, OSError, RuntimeError, TypeError, ValueError, OverflowError, MemoryError):
         return None

@@ -76,8 +76,9 @@ def train(key: str, config: RunConfig, runs: Path = RUNS) -> dict[str, Any]:
     runs.mkdir(parents=True, exist_ok=True)
     wanted = runs / f"{key}.json"
     is_same = wanted.exists() and wanted.read_text() == to_json(config)
-    if folder.exists() and not (is_same and (folder / CHECKPOINTS).exists()):
-        empty(folder)  # left by another version of the configuration, or finished and taken away
+    is_run = (folder / CONFIG).exists() and (folder / CHECKPOINTS).exists()
+    if folder.exists() and not (is_same and is_run):
+        empty(folder)  # of another version of the configuration, or finished and taken away, or hardly begun
     store.write_atomically(wanted, to_json(config).encode())
     done = subprocess.run(
         [sys.executable, "-m", "softcount.experiments.figures.agent_runs", str(folder)],
