@@ -37,7 +37,7 @@ AGENTS = (
     "MEME",
 )
 ON_ATARI = ("MEME-RECODE-AP", "MEME-RND")
-UPDATES = {"maze": 300, "atari": 200}
+UPDATES = {"maze": 300, "atari": 60}
 ATARI_OPTIONS = {"full_actions": False, "max_noops": 5}
 
 
@@ -144,13 +144,13 @@ def main() -> int:
         found[key] = digests_of(agent, world)
         differing = [name for name, x in found[key].items() if key in before and before[key].get(name) != x]
         num_different += len(differing)
+        if parsed.out:
+            parsed.out.write_text(json.dumps(found, indent=1) + "\n")
         print(
             key,
             f"differs in {', '.join(differing)}" if differing else "same" if before else found[key],
             flush=True,
         )
-    if parsed.out:
-        parsed.out.write_text(json.dumps(found, indent=1) + "\n")
     return 1 if num_different else 0
 
 
