@@ -115,6 +115,8 @@ class VectorEnv(Protocol):
     observation_spec: ObservationSpec
     action_spec: ActionSpec
     num_places: int | None  # how many distinct places there are to visit, where known
+    task_ids: Array  # [num_envs] int64, which task each row belongs to; zeros where there is one
+    task_names: tuple[str, ...]  # one per task
 
     def reset(self, seed: int | None = None) -> TimeStep: ...
     def step(self, actions: Array) -> TimeStep: ...

@@ -36,6 +36,8 @@ def test_noise_does_not_disturb_the_environment_and_passes_ground_truth_through(
         assert np.array_equal(ours.place, theirs.place)
         ours, theirs = noisy.step(action), plain.step(action)
     assert noisy.num_places == 49
+    assert noisy.task_names == ("disco-maze",)
+    assert noisy.task_ids.tolist() == [0, 0, 0, 0]
     assert noisy.cell_of(3) == plain.cell_of(3)
     copies = ours.observation[:, 11:]
     assert not np.array_equal(copies[0], copies[1])

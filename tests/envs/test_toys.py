@@ -33,6 +33,7 @@ def returns(steps):
 def test_episode_ends_are_rows_of_their_own_and_the_next_row_is_first(world):
     env = ToyVector(world, num_envs=5, seed=1)
     assert isinstance(env, VectorEnv)
+    assert (env.task_names, env.task_ids.tolist()) == ((type(world).__name__,), [0, 0, 0, 0, 0])
     rng = np.random.default_rng(0)
     steps = play(env, lambda _: rng.integers(world.num_actions, size=5), 200)
     assert steps[0].is_first.all()

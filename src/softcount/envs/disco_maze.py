@@ -163,6 +163,8 @@ class DiscoMaze:
         self._layouts = np.full(num_envs, self.config.layout)
         self._gather_mazes()
         self.num_places = None if self.config.new_maze_each_episode else len(self.maze.cells)
+        self.task_ids = np.zeros(num_envs, np.int64)
+        self.task_names: tuple[str, ...] = ("disco-maze",)
         self._cell = np.full(num_envs, self._start)
         self._elapsed = np.zeros(num_envs, np.int64)
         self.is_over = np.ones(num_envs, bool)

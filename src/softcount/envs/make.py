@@ -9,23 +9,30 @@
 Options are the fields of the family's config. `noisy-` before a name with images adds a
 panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`. `listing()` says what
 is there and what to install for the rest; an unknown name or option suggests the nearest.
+
+Commas make a list of tasks, colons give a task options of its own, and `family/all` stands
+for all names that a family lists: `disco-maze:layout=1,disco-maze:layout=2`, `minigrid/all`.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
+from softcount.envs.tasks import TaskVector, seeds_of_tasks
 from softcount.types import VectorEnv
 
 if TYPE_CHECKING:
     import gymnasium
 
 NOISY = "noisy-"
+ALL = "all"
 Config = TypeVar("Config")
 EIGHT_GAMES = (
     "gravitar",
@@ -70,6 +77,14 @@ class Listing(NamedTuple):
     install: str  # the command that makes it available
 
 
+class Task(NamedTuple):
+    """One element of a list of tasks."""
+
+    name: str  # of the environment
+    options: dict[str, Any]  # its own
+    text: str  # name and options as they were written
+
+
 @dataclass(frozen=True)
 class Family:
     """Environments that share a prefix, a package and a config."""
@@ -80,6 +95,7 @@ class Family:
     names: tuple[str, ...]  # what stands after the slash and is worth listing
     build: Callable[..., gymnasium.Env[Any, Any]]  # (rest of the name, index of the copy, options)
     all_names: Callable[[], list[str]] | None = None  # every name that works, where there are more
+    build_vector: Callable[..., VectorEnv] | None = None  # (rest, num_envs, seed, options) instead of `build`
 
     @property
     def is_installed(self) -> bool:
@@ -95,27 +111,27 @@ def make(name: str, num_envs: int = 1, seed: int = 0, **options: Any) -> VectorE
     >>> make("disco-maize")
     Traceback (most recent call last):
     ValueError: no environment is called 'disco-maize'; did you mean 'disco-maze'?
+
+    A list of tasks shares the copies out equally; options hold for every task that does not set its own.
+
+    >>> env = make("disco-maze:layout=1,disco-maze:layout=2", num_envs=4, size=7)
+    >>> env.task_names, env.task_ids.tolist()
+    (('disco-maze:layout=1', 'disco-maze:layout=2'), [0, 0, 1, 1])
     """
     if num_envs < 1:
         raise ValueError(f"num_envs is {num_envs}; expected at least 1")
-    if name.startswith(NOISY):
-        from softcount.envs.noise import NoisyVector
-
-        return NoisyVector(make(name.removeprefix(NOISY), num_envs, seed, **options), seed=seed)
-    if name == "disco-maze":
-        return DiscoMaze(configure(DiscoMazeConfig, options), num_envs=num_envs, seed=seed)
-    family, rest = _find(name)
-    from softcount.envs.vector import GymnasiumVector
-
-    envs: list[gymnasium.Env[Any, Any]] = []
-    try:
-        for i in range(num_envs):
-            envs.append(family.build(rest, i, options))
-        return GymnasiumVector(envs, seed=seed)
-    except BaseException:
-        for env in envs:
-            env.close()
-        raise
+    tasks = parse_tasks(name)
+    if len(tasks) == 1:
+        env = _build(tasks[0].name, num_envs, seed, options | tasks[0].options)
+        env.task_names = (tasks[0].name,)
+        return env
+    copies, rest = divmod(num_envs, len(tasks))
+    if rest:
+        raise ValueError(
+            f"num_envs is {num_envs}, but {name!r} names {len(tasks)} tasks; "
+            f"expected a multiple of {len(tasks)}, such as {(copies + 1) * len(tasks)}"
+        )
+    return _build_tasks(tasks, copies, seed, options)
 
 
 def make_env(name: str, **options: Any) -> gymnasium.Env[Any, Any]:
@@ -124,6 +140,10 @@ def make_env(name: str, **options: Any) -> gymnasium.Env[Any, Any]:
     >>> make_env("disco-maze", size=7).reset(seed=0)[0].shape
     (7, 7, 3)
     """
+    tasks = parse_tasks(name)
+    if len(tasks) > 1:
+        raise ValueError(f"{name!r} names {len(tasks)} tasks; expected one (`make` puts several together)")
+    name, options = tasks[0].name, options | tasks[0].options
     if name.startswith(NOISY):
         from softcount.envs.noise_gym import NoisePanel
 
@@ -164,11 +184,104 @@ def configure(config: type[Config], options: dict[str, Any]) -> Config:
     return config(**options)
 
 
+def parse_tasks(text: str) -> list[Task]:
+    """Reads a list of tasks: names separated by commas, each followed by `:option=value` for its own options.
+
+    >>> parse_tasks("disco-maze:size=7:lethal=false")
+    [Task(name='disco-maze', options={'size': 7, 'lethal': False}, text='disco-maze:size=7:lethal=false')]
+    >>> [task.name for task in parse_tasks("disco-maze,vizdoom/all")][:3]
+    ['disco-maze', 'vizdoom/my-way-home', 'vizdoom/my-way-home-sparse']
+    """
+    tasks = []
+    for element in text.split(","):
+        name, *own = element.strip().split(":")
+        if not name:
+            raise ValueError(f"{text!r} has a task without a name; expected names separated by commas")
+        options = dict(map(parse_option, own))
+        tasks += [Task(each, options, ":".join((each, *own))) for each in _expand(name)]
+    return tasks
+
+
+def parse_option(text: str) -> tuple[str, bool | int | float | str]:
+    """Reads `name=value`: true, false and numbers are what they look like, everything else is a string.
+
+    >>> parse_option("lethal=false"), parse_option("size=7"), parse_option("view=rgb")
+    (('lethal', False), ('size', 7), ('view', 'rgb'))
+    """
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise ValueError(f"{text!r} is no option; expected NAME=VALUE")
+    try:
+        parsed = ast.literal_eval(value.title() if value in ("true", "false") else value)
+    except (ValueError, SyntaxError):
+        parsed = value
+    return name, parsed if isinstance(parsed, bool | int | float | str) else value
+
+
+def _expand(name: str) -> list[str]:
+    """Replaces `family/all` by what the family lists."""
+    if name.startswith(NOISY):
+        return [NOISY + each for each in _expand(name.removeprefix(NOISY))]
+    prefix, _, rest = name.partition("/")
+    if rest != ALL or prefix not in FAMILIES:
+        return [name]
+    return [f"{prefix}/{each}" for each in FAMILIES[prefix].names]
+
+
+def _distinct_names(tasks: list[Task]) -> list[str]:
+    """Names tasks as they are called, and with their own options where several are called the same."""
+    names = [task.name for task in tasks]
+    return [task.name if names.count(task.name) == 1 else task.text for task in tasks]
+
+
+def _build_tasks(tasks: list[Task], copies: int, seed: int, options: dict[str, Any]) -> TaskVector:
+    """Builds tasks side by side; those already built are closed when a later one fails."""
+    seeds = seeds_of_tasks(seed, len(tasks))
+    with ExitStack() as on_failure:
+        envs = []
+        for i, task in enumerate(tasks):
+            try:
+                envs.append(_build(task.name, copies, seeds[i], options | task.options, i * copies))
+            except ValueError as error:
+                raise ValueError(f"task {i + 1} of {len(tasks)}, {task.text!r}: {error}") from error
+            on_failure.callback(envs[-1].close)
+        vector = TaskVector(envs, _distinct_names(tasks))
+        on_failure.pop_all()
+    return vector
+
+
+def _build(name: str, num_envs: int, seed: int, options: dict[str, Any], first_copy: int = 0) -> VectorEnv:
+    """Builds the copies of one task; copies are numbered through all tasks, from `first_copy` on here."""
+    if name.startswith(NOISY):
+        from softcount.envs.noise import NoisyVector
+
+        inner = _build(name.removeprefix(NOISY), num_envs, seed, options, first_copy)
+        return NoisyVector(inner, seed=seed)
+    if name == "disco-maze":
+        return DiscoMaze(configure(DiscoMazeConfig, options), num_envs=num_envs, seed=seed)
+    family, rest = _find(name)
+    if family.build_vector is not None:
+        return family.build_vector(rest, num_envs, seed, options)
+    from softcount.envs.vector import GymnasiumVector
+
+    envs: list[gymnasium.Env[Any, Any]] = []
+    try:
+        for i in range(num_envs):
+            envs.append(family.build(rest, first_copy + i, options))
+        return GymnasiumVector(envs, seed=seed)
+    except BaseException:
+        for env in envs:
+            env.close()
+        raise
+
+
 def _find(name: str) -> tuple[Family, str]:
     prefix, _, rest = name.partition("/")
     family = FAMILIES.get(prefix)
     if family is not None and not rest:
-        raise ValueError(f"{name!r} is a family; expected a name such as '{prefix}/{family.names[0]}'")
+        raise ValueError(
+            f"{name!r} is a family; expected a name such as '{prefix}/{family.names[0]}', or '{prefix}/{ALL}'"
+        )
     if family is None:
         raise ValueError(f"no environment is called {name!r}{_nearest(name, _known_names())}")
     if not family.is_installed:
@@ -181,7 +294,7 @@ def _find(name: str) -> tuple[Family, str]:
 
 
 def _known_names() -> list[str]:
-    names = [row.name for row in listing()]
+    names = [row.name for row in listing()] + [f"{prefix}/{ALL}" for prefix in FAMILIES]
     for prefix, family in FAMILIES.items():
         if family.all_names and family.is_installed:
             names += [f"{prefix}/{rest}" for rest in family.all_names()]

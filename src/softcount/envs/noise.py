@@ -43,6 +43,8 @@ class NoisyVector:
         self.observation_spec: ObservationSpec = ArraySpec((2 * spec.shape[0], *spec.shape[1:]), spec.dtype)
         self.action_spec = env.action_spec
         self.num_places = env.num_places
+        self.task_ids = env.task_ids
+        self.task_names = env.task_names
         self.rng = np.random.default_rng([seed, 1])
 
     def __getattr__(self, name: str) -> Any:

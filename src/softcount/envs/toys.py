@@ -197,6 +197,8 @@ class ToyVector:
         self.world = world
         self.num_envs = num_envs
         self.num_places: int | None = None
+        self.task_ids = np.zeros(num_envs, np.int64)
+        self.task_names: tuple[str, ...] = (type(world).__name__,)
         self.observation_spec: ObservationSpec = ArraySpec(world.observation_shape, "float32")
         self.action_spec: ActionSpec = DiscreteActions(world.num_actions)
         self.rng = np.random.default_rng(seed)

@@ -41,6 +41,9 @@ class GymnasiumVector:
         self.observation_spec = to_observation_spec(envs[0].observation_space)
         self.action_spec = to_action_spec(envs[0].action_space)
         self.num_places: int | None = _attribute(envs[0], "num_places")
+        self.task_ids = np.zeros(self.num_envs, np.int64)
+        spec = envs[0].spec
+        self.task_names: tuple[str, ...] = (spec.id if spec else type(envs[0].unwrapped).__name__,)
         self._seed: int | None = seed
         self._is_over = np.ones(self.num_envs, bool)
         self._is_box = isinstance(envs[0].action_space, gymnasium.spaces.Box)
