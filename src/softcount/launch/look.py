@@ -70,6 +70,7 @@ class _Watched:
     def __init__(self, env: VectorEnv) -> None:
         self.env, self.num_envs, self.num_places = env, env.num_envs, env.num_places
         self.observation_spec, self.action_spec = env.observation_spec, env.action_spec
+        self.task_ids, self.task_names = env.task_ids, env.task_names
         self.get_state, self.set_state, self.close = env.get_state, env.set_state, env.close
         self.rewards: list[float] = []
         self.places: list[int] = []
