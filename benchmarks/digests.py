@@ -6,6 +6,7 @@
 Small agents are trained in a maze and on Atari. For each, parameters, optimisers, memory, replay, actors and
 metrics are hashed apart. A leaf is known by its last name and its content, not by where it stands, so that
 state may move between records. Digests are of one machine: other processors round differently.
+What is new in the rows of a trace, and the order of the fields of an episode, is left out.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ AGENTS = (
     "MEME",
 )
 ON_ATARI = ("MEME-RECODE-AP", "MEME-RND")
+LEFT_OUT = ("episodes.", "extras.task", "bytes", "compression")
 UPDATES = {"maze": 300, "atari": 60}
 ATARI_OPTIONS = {"full_actions": False, "max_noops": 5}
 
@@ -88,7 +90,7 @@ def digests_of(agent: str, world: str) -> dict[str, str]:
         "representation": state["learner"]["trainer"],
         "acting": state["inference"],
         "memory": state["memory"],
-        "replay": [state["replay"], {name: make() for name, make in loop.roles.replay.segments().items()}],
+        "replay": [state["replay"], {name: make() for name, make in loop.segments().items()}],
         "actor": state["actor"],
         "loop": state["loop"],
         "metrics": [reported, loop.means.take(), loop.roles.replay.metrics()],
@@ -112,13 +114,13 @@ def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     elif isinstance(tree, list | tuple):
         for i, value in enumerate(tree):
             yield from leaves(value, f"{name}.{i}")
-    elif tree is not None:
+    elif tree is not None and not name.startswith(LEFT_OUT):
         yield name, tree
 
 
 def _bytes(leaf: Any) -> bytes:
-    if isinstance(leaf, str):
-        return leaf.encode()
+    if isinstance(leaf, str | int):
+        return str(leaf).encode()
     array = np.ascontiguousarray(leaf)
     return f"{array.dtype.kind}{array.shape}".encode() + array.tobytes()
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from softcount.bonuses import BYOL_EXPLORE, RND, RND_ON_AP, Episodic, Ngu, PlaceCount, Recode, Surprise
-from softcount.memory import RecodeConfig
-from softcount.taxonomy import make_bonus, parse
+from softcount.taxonomy import parse
 
 PAPER = {
     "MEME-NGU-AP": ("meme", "ngu", "ap", "rnd"),
@@ -72,31 +70,3 @@ def test_case_does_not_matter_and_the_paper_spelling_comes_back():
 def test_an_unknown_part_is_named_with_the_known_ones(name, says):
     with pytest.raises(ValueError, match=says.replace("?", r"\?")):
         parse(name)
-
-
-def test_each_recipe_gets_its_bonus():
-    make = lambda name: make_bonus(parse(name), dim=4, num_envs=2)  # noqa: E731
-    assert isinstance(make("RECODE-AP"), Recode)
-    assert isinstance(make("EMM-AP"), Episodic)
-    assert isinstance(make("NGU-AP"), Ngu)
-    assert isinstance(make("MEME-COUNT"), PlaceCount)
-    assert make("MEME") is None
-    for name, config in {"RND": RND, "RNDonAP": RND_ON_AP, "BYOL-Explore": BYOL_EXPLORE}.items():
-        bonus = make(name)
-        assert isinstance(bonus, Surprise)
-        assert bonus.config == config
-
-
-def test_the_size_of_the_embedding_reaches_the_memory():
-    bonus = make_bonus(parse("RECODE-AP"), dim=7, memory=RecodeConfig(size=10, dim=3))
-    assert isinstance(bonus, Recode)
-    assert (bonus.memory.config.size, bonus.memory.config.dim) == (10, 7)
-    with pytest.raises(ValueError, match="expected their size as dim"):
-        make_bonus(parse("NGU-AP"))
-
-
-@pytest.mark.parametrize(("said", "expected"), [(None, 10), (3, 3), (1, 1)])
-def test_a_time_step_of_the_memory_is_one_embedding_of_every_environment(said, expected):
-    memory = RecodeConfig(count_discount=0.9, embeddings_per_step=said)
-    bonus = make_bonus(parse("RECODE-AP"), dim=4, num_envs=10, memory=memory)
-    assert bonus.config.memory.embedding_discount == pytest.approx(0.9 ** (1 / expected), rel=1e-14)

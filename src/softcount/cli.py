@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import tyro
 
 from softcount.config import RunConfig
+from softcount.envs.make import parse_option
 from softcount.launch.allocator import ALLOCATOR
 from softcount.presets import PRESETS, suited
 
@@ -68,19 +68,16 @@ def train(arguments: list[str]) -> int:
     default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
     if known.env is not None and known.env != default.env:
         default = replace(default, env=known.env, env_options={})
-    default = replace(default, env_options=default.env_options | dict(map(_parse_option, known.env_options)))
+    default = replace(default, env_options=default.env_options | dict(map(parse_option, known.env_options)))
     description = (
         f"Trains an agent named as in the paper. First of all: --preset {'|'.join(PRESETS)} chooses the "
-        "values below, --env-options size=11 layout=0 sets options of the environment, --run FOLDER says "
-        "where to write."
+        "values below, --env-options size=11 layout=0 sets options of the environment, --env a:size=7,b "
+        "names several tasks, --run FOLDER says where to write."
     )
     config = tyro.cli(
         RunConfig, args=rest, default=default, prog="softcount train NAME", description=description
     )
-    folder = (
-        known.run
-        or Path("runs") / f"{config.env.replace('/', '-')}__{config.agent}__{config.seed}__{_stamp()}"
-    )
+    folder = known.run or Path("runs") / f"{_plain(config.env)}__{config.agent}__{config.seed}__{_stamp()}"
     _with_allocator(arguments if known.run else [*arguments, "--run", str(folder)], "train")
     from softcount.launch.run import Run
 
@@ -227,15 +224,11 @@ def _with_allocator(arguments: list[str], command: str) -> None:
     os.execve(sys.executable, [sys.executable, "-m", "softcount.cli", command, *arguments], environment)
 
 
-def _parse_option(text: str) -> tuple[str, bool | int | float | str]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise ValueError(f"--env-options got {text!r}; expected NAME=VALUE")
-    try:
-        parsed = ast.literal_eval(value.title() if value in ("true", "false") else value)
-    except (ValueError, SyntaxError):
-        parsed = value
-    return name, parsed if isinstance(parsed, bool | int | float | str) else value
+def _plain(env: str) -> str:
+    """Returns the name of an environment, or the first of several, as a folder can be called."""
+    first, _, more = env.partition(",")
+    name = first.partition(":")[0].replace("/", "-")
+    return f"{name}-and-{len(more.split(','))}-more" if more else name
 
 
 def _stamp() -> str:

@@ -18,9 +18,13 @@ from typing import Any, Literal, TypeVar, Union
 
 from softcount.agents.meme.agent import MemeConfig
 from softcount.agents.meme.bandit import BanditConfig
+from softcount.bonuses.episodic import EpisodicBonusConfig
+from softcount.bonuses.ngu import NguConfig
 from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.surprise import SurpriseConfig
 from softcount.bonuses.terminal import TerminalObservations
 from softcount.memory import RecodeConfig
+from softcount.memory.memory import EngineName
 from softcount.replay.sequences import ReplayConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
@@ -62,6 +66,14 @@ class RunConfig:
 
     memory: RecodeConfig = RecodeConfig()
     """RECODE's constants; its `dim` follows the representation."""
+    memory_per_task: bool = False
+    """With several tasks: a bonus for each of them, in place of one that they share."""
+    episodic: EpisodicBonusConfig = EpisodicBonusConfig()
+    """EMM's constants; the memory's `dim` follows the representation."""
+    ngu: NguConfig = NguConfig()
+    """NGU's constants; the memory's `dim` follows the representation."""
+    surprise: SurpriseConfig | None = None
+    """What RND, RNDonAP and BYOL-Explore make of errors; None takes each one's own way."""
     normaliser: NormaliserConfig | None = None
     """What the bonus is divided by; None takes the bonus's own default."""
     representation: RepresentationConfig = RepresentationConfig()
@@ -88,6 +100,12 @@ class RunConfig:
     """Time between checkpoints; one more is taken at the end."""
     overlap: bool = True
     """Learn on a second thread while acting; changes the speed and nothing else."""
+    device: str = "cpu"
+    """Where networks compute: `cpu`, or a device of torch such as `cuda`."""
+    engine: EngineName = "auto"
+    """RECODE's memory: `native` (C++), `numpy`, or whichever is there. They make the same decisions."""
+    memory_threads: int = 1
+    """Threads of the native memory; they change the speed and nothing else."""
     wandb_project: str | None = None
     """Also send reports to this project of Weights & Biases."""
 
@@ -97,6 +115,7 @@ class RunConfig:
             ("steps", 1),
             ("batch_size", 1),
             ("report_every", 1),
+            ("memory_threads", 1),
             ("reembed_every", 0),
         ):
             if getattr(self, name) < least:

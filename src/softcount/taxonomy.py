@@ -21,25 +21,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-from softcount.bonuses import (
-    BYOL_EXPLORE,
-    RND,
-    RND_ON_AP,
-    Episodic,
-    EpisodicBonusConfig,
-    Ngu,
-    NguConfig,
-    NormaliserConfig,
-    PlaceCount,
-    Recode,
-    RecodeBonusConfig,
-    Surprise,
-)
-from softcount.memory import RecodeConfig
-from softcount.memory.memory import EngineName
-from softcount.types import Bonus
+from dataclasses import dataclass
 
 AGENTS = {"MEME": "meme", "VMPO": "vmpo"}
 """Base agents by their part of the name."""
@@ -116,51 +98,6 @@ def parse(name: str) -> Recipe:
     return Recipe(
         name=full, agent=agent, bonus=bonus, representation=EMBEDDINGS[embedding_part], surprise=surprise
     )
-
-
-def make_bonus(
-    recipe: Recipe,
-    *,
-    dim: int | None = None,
-    num_envs: int = 1,
-    seed: int = 0,
-    memory: RecodeConfig | None = None,
-    normaliser: NormaliserConfig | None = None,
-    engine: EngineName = "auto",
-    num_threads: int = 1,
-) -> Bonus | None:
-    """Builds the bonus of a recipe for embeddings of size `dim`; None where it has none.
-
-    `memory` replaces the paper's constants of RECODE (its `dim` is overruled, and one time step is
-    `num_envs` embeddings unless it says otherwise), `normaliser` the one that the bonus has by default.
-
-    >>> make_bonus(parse("MEME")) is None, make_bonus(parse("RND")).made_where
-    (True, 'acting')
-    """
-    if recipe.bonus in ("recode", "episodic", "ngu") and dim is None:
-        raise ValueError(f"{recipe.name} counts embeddings; expected their size as dim, got None")
-    if recipe.bonus == "recode":
-        assert dim is not None
-        memory = replace(memory or RecodeConfig(), dim=dim)
-        if memory.embeddings_per_step is None:
-            memory = replace(memory, embeddings_per_step=num_envs)
-        config = RecodeBonusConfig(memory=memory)
-        config = replace(config, normaliser=normaliser) if normaliser else config
-        return Recode(config, seed=seed, engine=engine, num_threads=num_threads)
-    if recipe.bonus == "episodic":
-        assert dim is not None
-        base = EpisodicBonusConfig()
-        episodic = replace(base, memory=replace(base.memory, dim=dim))
-        return Episodic(
-            replace(episodic, normaliser=normaliser) if normaliser else episodic, num_envs=num_envs
-        )
-    if recipe.bonus == "ngu":
-        assert dim is not None
-        return Ngu(NguConfig(memory=replace(NguConfig().memory, dim=dim)), num_envs=num_envs)
-    if recipe.bonus == "surprise":
-        surprise = {"rnd": RND, "rnd-on-ap": RND_ON_AP, "byol": BYOL_EXPLORE}[recipe.representation]
-        return Surprise(replace(surprise, normaliser=normaliser) if normaliser else surprise)
-    return PlaceCount() if recipe.bonus == "place_count" else None
 
 
 def _take(text: str, parts: Mapping[str, object]) -> tuple[str | None, str]:

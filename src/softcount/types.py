@@ -60,15 +60,14 @@ ActionSpec: TypeAlias = DiscreteActions | MultiDiscreteActions | ContinuousActio
 
 
 class Features(NamedTuple):
-    """What a representation says of observations: where they lie, and how surprising they are."""
+    """What is known of observations: where they lie, how surprising they are, and the truth to measure by.
+
+    A representation that cannot tell anything yet leaves the first two None.
+    """
 
     embedding: Array | None = None  # [B, D] float32
     surprise: Array | None = None  # [B] float32
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the representation cannot tell anything yet: nothing is paid for it, nothing absorbed."""
-        return self.embedding is None and self.surprise is None
+    place: Array | None = None  # [B] int64, ground truth, where the world has it; only true counts read it
 
 
 class TimeStep(NamedTuple):
@@ -107,6 +106,30 @@ class Sequence(NamedTuple):
     state: Any  # recurrent state of the agent before the first step, leaves [B, ...]
 
 
+class Sample(NamedTuple):
+    """A batch for a learner, traces of T transitions in T + 1 rows."""
+
+    sequence: Sequence
+    ids: Array  # [B] int64, for `reprioritise`
+    weights: Array | None  # [B] float64, importance of each trace; None where all are alike
+
+
+class Source(Protocol):
+    """Where a learner's batches come from: a replay, or an on-policy queue."""
+
+    def add(self, row: Step, state: Any) -> None: ...  # one row of every environment, and the state before it
+    def due(self) -> bool: ...  # should the learner take a batch now?
+    def sample(self) -> Sample: ...
+    def reprioritise(self, ids: Array, priorities: Array) -> None: ...
+    def num_parts(self) -> int: ...  # of all observations that are kept, to be looked through one by one
+    def part(self, number: int) -> Observation: ...  # [N, ...]
+    def metrics(self) -> dict[str, float]: ...
+    def state_dict(self) -> State: ...
+    def segment_names(self) -> list[str]: ...  # what the last state refers to and never changes
+    def segment(self, name: str) -> State: ...
+    def load_state_dict(self, state: State, segments: Mapping[str, State]) -> None: ...
+
+
 @runtime_checkable
 class VectorEnv(Protocol):
     """Environments stepped together, all next-step; the number of rows never changes."""
@@ -129,13 +152,28 @@ class VectorEnv(Protocol):
 class Bonus(Protocol):
     """Features to intrinsic rewards. Never mixes in the extrinsic reward."""
 
-    made_where: Literal["acting", "learning"]  # BYOL-Explore's needs a sequence, so: learning
+    paid_in: Literal["acting", "learning"]  # BYOL-Explore's reward needs a sequence, so: learning
+    lasts: Literal["life", "episode"]  # how long it remembers: an evaluator plays episodes on a twin
+    wants_observations: bool  # whether `keep` is to be called after `observe`, with the same rows
 
+    @property
+    def is_paying(self) -> bool: ...  # False while it only gathers
+    def can_read(self, features: Features) -> bool: ...  # False while the representation cannot tell yet
     def observe(
         self, features: Features, env_ids: Array, is_first: Array, task_ids: Array | None = None
     ) -> Array: ...  # [B] float32; rows with is_first are absorbed and paid 0
-    def score(self, features: Features, env_ids: Array | None = None) -> Array: ...
-    def metrics(self) -> dict[str, float]: ...
+    def score(
+        self, features: Features, env_ids: Array | None = None, task_ids: Array | None = None
+    ) -> Array: ...  # what would be paid now; nothing changes
+    def keep(self, observation: Observation) -> None: ...
+    @property
+    def num_founded(self) -> int: ...  # atoms whose founding observations are kept
+    def founding_observations(self, start: int, stop: int) -> Observation: ...
+    def move_atoms(self, features: Features) -> None: ...  # to where these are embedded now
+    def twin(self) -> Bonus: ...  # a copy that lives its own life
+    def metrics(self) -> dict[str, float]: ...  # of the last batch; part of the state
+    def describe(self) -> dict[str, float]: ...  # of what it remembers: fill, bandwidth, ages, ...
+    def memories(self) -> Mapping[str, Any]: ...  # RECODE's, by task, for those who look into them
     def state_dict(self) -> State: ...
     def load_state_dict(self, state: State) -> None: ...
 
@@ -160,3 +198,26 @@ def map_arrays(function: Callable[..., Any], *trees: Any) -> Any:
 def zeros(spec: ArraySpec, *leading: int) -> Array:
     """Returns an array of zeros of one spec with leading axes."""
     return np.zeros((*leading, *spec.shape), spec.dtype)
+
+
+def take_rows(features: Features, rows: Array) -> Features:
+    """Returns some rows of features."""
+    return Features(*(None if part is None else part[rows] for part in features))
+
+
+def action_array(spec: ActionSpec) -> ArraySpec:
+    """Shape and dtype of one action.
+
+    >>> action_array(ContinuousActions((-1.0, -1.0), (1.0, 1.0)))
+    ArraySpec(shape=(2,), dtype='float32')
+    """
+    if isinstance(spec, DiscreteActions):
+        return ArraySpec((), "int64")
+    if isinstance(spec, ContinuousActions):
+        return ArraySpec((len(spec.low),), "float32")
+    return ArraySpec((len(spec.nums),), "int64")
+
+
+def no_action(spec: ActionSpec, num: int) -> Array:
+    """Returns what stands for the action before a first observation, `[num, ...]` of zeros."""
+    return zeros(action_array(spec), num)

@@ -13,23 +13,24 @@ from softcount.types import Features
 def test_each_visit_pays_one_over_the_root_of_visits_so_far_itself_included():
     rng = np.random.default_rng(0)
     places, is_first = rng.integers(-1, 9, 200), rng.random(200) < 0.2
-    paid = PlaceCount().observe_places(places, np.arange(200) % 8, is_first)
+    paid = PlaceCount().observe(Features(place=places), np.arange(200) % 8, is_first)
     np.testing.assert_allclose(paid, oracle.place_counts(places.tolist(), is_first.tolist()), rtol=1e-6)
 
 
 def test_score_says_what_the_next_visit_would_pay_and_counts_nothing():
     bonus = PlaceCount()
-    bonus.observe_places(np.array([2, 2, 2]), np.arange(3), np.zeros(3, bool))
-    np.testing.assert_allclose(bonus.score_places(np.array([2, 0, 99, -1])), [0.5, 1, 1, 0])
+    bonus.observe(Features(place=np.array([2, 2, 2])), np.arange(3), np.zeros(3, bool))
+    np.testing.assert_allclose(bonus.score(Features(place=np.array([2, 0, 99, -1]))), [0.5, 1, 1, 0])
     assert bonus.metrics()["visits"] == 3
-    assert bonus.observe_places(np.array([2]), np.array([0]), np.array([False]))[0] == 0.5
+    assert bonus.observe(Features(place=np.array([2])), np.array([0]), np.array([False]))[0] == 0.5
 
 
-def test_features_are_refused_with_the_method_to_call_instead():
-    with pytest.raises(TypeError, match="call observe_places"):
+def test_a_world_that_does_not_know_its_places_is_refused():
+    assert not PlaceCount().can_read(Features())
+    with pytest.raises(ValueError, match=r"true counts need features\.place"):
         PlaceCount().observe(Features(), np.zeros(0, int), np.zeros(0, bool))
 
 
 def test_places_that_are_not_whole_numbers_are_refused():
     with pytest.raises(ValueError, match="expected whole numbers"):
-        PlaceCount().observe_places(np.array([0.5]), np.array([0]), np.array([False]))
+        PlaceCount().observe(Features(place=np.array([0.5])), np.array([0]), np.array([False]))

@@ -32,7 +32,7 @@ def test_rnd_on_ap_divides_by_the_deviation_of_the_errors_themselves():
 
 def test_byol_explore_pays_in_learning_what_exceeds_the_moving_mean():
     bonus = Surprise(BYOL_EXPLORE)
-    assert bonus.made_where == "learning"
+    assert bonus.paid_in == "learning"
     paid = [
         bonus.observe(Features(surprise=ERRORS[i : i + 100]), ENV_IDS[i : i + 100], np.zeros(100, bool))
         for i in (0, 100, 200)

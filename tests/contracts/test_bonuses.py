@@ -23,6 +23,8 @@ from softcount.bonuses import (
     RecodeBonusConfig,
     Surprise,
 )
+from softcount.bonuses.following import Following
+from softcount.bonuses.per_task import PerTask
 from softcount.memory import RecodeConfig
 from softcount.memory.episodic import EpisodicConfig
 from softcount.types import Bonus, Features
@@ -40,6 +42,24 @@ def quick(config):
     return replace(config, normaliser=replace(config.normaliser, num_gathered=10))
 
 
+class OneTask(PerTask):
+    """Several tasks of which only one is ever met, so that it stands where one bonus stands."""
+
+    def __init__(self):
+        super().__init__([recode("none")(), recode("none")()], ["met", "never"])
+
+    def observe(self, features, env_ids, is_first, task_ids=None):
+        return super().observe(features, env_ids, is_first, np.zeros(len(env_ids), int))
+
+    def score(self, features, env_ids=None, task_ids=None):
+        return super().score(features, env_ids, np.zeros(len(features.embedding), int))
+
+    def twin(self):
+        other = OneTask()
+        other.load_state_dict(self.state_dict())
+        return other
+
+
 EPISODIC = EpisodicConfig(dim=DIM, neighbours=3)
 BONUSES: dict[str, Callable[[], Bonus]] = {
     "recode": recode("reward_std"),
@@ -52,6 +72,8 @@ BONUSES: dict[str, Callable[[], Bonus]] = {
     "rnd on ap": lambda: Surprise(quick(RND_ON_AP)),
     "byol-explore": lambda: Surprise(BYOL_EXPLORE),
     "place count": PlaceCount,
+    "recode that follows": lambda: Following(recode("none")()),
+    "one per task": lambda: OneTask(),
 }
 CUT_ANYWHERE = [name for name in BONUSES if name != "byol-explore"]  # which works on whole batches
 
@@ -74,15 +96,14 @@ def stream(seed: int = 0):
 
 
 def observe(bonus, places, embedding, surprise, env_ids, is_first):
-    if isinstance(bonus, PlaceCount):
-        return bonus.observe_places(places, env_ids, is_first)
-    return bonus.observe(Features(embedding, surprise), env_ids, is_first)
+    paid = bonus.observe(Features(embedding, surprise, places), env_ids, is_first)
+    if bonus.wants_observations:
+        bonus.keep(np.asarray(embedding))
+    return paid
 
 
 def score(bonus, places, embedding, surprise, env_ids):
-    if isinstance(bonus, PlaceCount):
-        return bonus.score_places(places)
-    return bonus.score(Features(embedding, surprise), env_ids)
+    return bonus.score(Features(embedding, surprise, places), env_ids)
 
 
 def run(bonus, start=0, end=STEPS, data=None):
@@ -97,7 +118,7 @@ def run(bonus, start=0, end=STEPS, data=None):
 def test_it_is_a_bonus_that_says_where_it_is_made(make):
     bonus = make()
     assert isinstance(bonus, Bonus)
-    assert bonus.made_where in ("acting", "learning")
+    assert bonus.paid_in in ("acting", "learning")
 
 
 def test_rewards_are_finite_float32_never_negative_and_not_all_zero(make):
@@ -223,3 +244,26 @@ def test_a_loaded_bonus_reports_what_the_saved_one_did(make, tmp_path):
     other.load_state_dict(store.load(tmp_path / "bonus", kind="bonus"))
     assert bonus.metrics()
     assert other.metrics() == bonus.metrics()
+
+
+def test_a_twin_lives_its_own_life(make):
+    bonus = make()
+    run(bonus, 0, 30)
+    before = bonus.state_dict()
+    twin = bonus.twin()
+    np.testing.assert_array_equal(run(twin, 30), run(make_at_30(make), 30))
+    np.testing.assert_equal(bonus.state_dict(), before)
+
+
+def make_at_30(make):
+    bonus = make()
+    run(bonus, 0, 30)
+    return bonus
+
+
+def test_it_says_what_it_remembers_in_plain_numbers(make):
+    bonus = make()
+    run(bonus, 0, 35)
+    assert bonus.lasts in ("life", "episode")
+    assert bonus.is_paying
+    assert all(np.isfinite(x) for x in (*bonus.metrics().values(), *bonus.describe().values()))

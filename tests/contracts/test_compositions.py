@@ -10,6 +10,7 @@ import torch
 
 from softcount import store
 from softcount.bonuses import NormaliserConfig
+from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.memory import RecodeConfig
 from softcount.representations.casm import CasmConfig
 from softcount.representations.embedding import EmbeddingConfig
@@ -17,7 +18,7 @@ from softcount.representations.features import as_tensors
 from softcount.representations.gated_transformer import GatedTransformerConfig
 from softcount.representations.make import GRID, RepresentationConfig, make_representation
 from softcount.representations.trainer import RepresentationTrainer, TrainerConfig
-from softcount.taxonomy import Recipe, make_bonus, parse
+from softcount.taxonomy import Recipe, parse
 from softcount.types import ArraySpec, DiscreteActions, Features, Sequence, Step
 
 NUM_ENVS, STEPS, LENGTH = 3, 48, 12
@@ -48,12 +49,14 @@ class Pair:
         memory = RecodeConfig(size=40, neighbours=3, warmup_atoms=6)
         plain = NormaliserConfig(kind="none") if self.recipe.bonus == "recode" else None
         bonus = make_bonus(
-            self.recipe,
-            dim=representation.dim,
-            num_envs=NUM_ENVS,
-            seed=seed,
-            memory=memory,
-            normaliser=plain,
+            self.recipe.bonus,
+            BonusConfig(memory=memory, normaliser=plain),
+            Place(
+                dim=representation.dim,
+                representation=self.recipe.representation,
+                num_envs=NUM_ENVS,
+                seed=seed,
+            ),
         )
         assert bonus is not None
         self.bonus = bonus
@@ -66,7 +69,7 @@ class Pair:
             if t % LENGTH == LENGTH - 1:
                 rows = window(data, t - LENGTH + 1, t + 1)
                 self.trainer.update(rows)
-                if self.bonus.made_where == "learning":
+                if self.bonus.paid_in == "learning":
                     rewards[-1] = self.learn_rewards(rows)[-1]
         return np.stack(rewards)
 
@@ -75,10 +78,10 @@ class Pair:
         module = self.trainer.module.eval()
         inputs = as_tensors((data.observation[t], data.prev_action[t], data.is_first[t]))
         features, _ = module.represent(*inputs, module.initial_state(NUM_ENVS))
-        if self.bonus.made_where == "learning":
+        if self.bonus.paid_in == "learning":
             return np.zeros(NUM_ENVS, np.float32)
         arrays = Features(*(None if part is None else part.numpy() for part in features))
-        if arrays.is_empty:
+        if not self.bonus.can_read(arrays):
             return np.zeros(NUM_ENVS, np.float32)
         return self.bonus.observe(arrays, np.arange(NUM_ENVS), data.is_first[t])
 

@@ -29,7 +29,7 @@ def test_a_zeroed_state_carries_nothing_over_and_a_kept_one_does():
         request = roles.actor.request()._replace(is_first=np.zeros(NUM_ENVS, bool))
         other = request._replace(state=tuple(x + 1 for x in request.state))
         first, second = roles.inference(request), roles.inference(other)
-        assert (np.abs(first.logits - second.logits).max() > 1e-3) == matters
+        assert (np.abs(first.policy - second.policy).max() > 1e-3) == matters
         agent = roles.learner.agent
         for network in (agent.online, agent.target):
             assert (type(network.core).__name__ == "Forgetful") == (not matters)

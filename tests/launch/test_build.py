@@ -9,7 +9,24 @@ import pytest
 from launch.test_local import TINY
 
 from softcount.agents.meme.bandit import BanditConfig
+from softcount.bonuses import (
+    Episodic,
+    EpisodicBonusConfig,
+    Ngu,
+    NguConfig,
+    PlaceCount,
+    Recode,
+    Surprise,
+    SurpriseConfig,
+)
+from softcount.bonuses.following import Following
+from softcount.bonuses.per_task import PerTask
+from softcount.envs.make import make
+from softcount.launch import build as build_module
 from softcount.launch.build import build, build_evaluator, seeds_of
+from softcount.launch.run import make_loop
+from softcount.memory.episodic import EpisodicConfig
+from softcount.presets import suited
 
 CONFIG = replace(
     TINY,
@@ -17,6 +34,7 @@ CONFIG = replace(
     epsilon_power=3.0,
     bandit=BanditConfig(discount=0.9, epsilon=0.25, bonus=2.0),
     batch_size=5,
+    importance_exponent=0.4,
     memory=replace(TINY.memory, embeddings_per_step=7, far_tolerance=0.3),
     terminal_observations="unpaid",
 )
@@ -29,20 +47,22 @@ def roles():
 
 def test_epsilon_falls_along_the_actors_as_configured(roles):
     expected = [0.5 ** (1 + 3 * actor / 3) for actor in range(4)]
-    np.testing.assert_allclose(roles.actor.epsilon, expected)
+    np.testing.assert_allclose(roles.actor.behaviour.epsilon, expected)
 
 
 def test_every_environment_has_a_bandit_of_its_own_with_the_configured_settings(roles):
-    assert len(roles.actor.bandits) == 4
-    assert all(bandit.config == CONFIG.bandit and bandit.num_arms == 6 for bandit in roles.actor.bandits)
-    draws = [[bandit.rng.random() for _ in range(3)] for bandit in build(CONFIG).actor.bandits]
+    bandits = roles.actor.behaviour.bandits
+    assert len(bandits) == 4
+    assert all(bandit.config == CONFIG.bandit and bandit.num_arms == 6 for bandit in bandits)
+    draws = [[bandit.rng.random() for _ in range(3)] for bandit in build(CONFIG).actor.behaviour.bandits]
     assert len({tuple(draw) for draw in draws}) == 4
 
 
 def test_the_memory_has_the_configured_constants_and_the_representations_size(roles):
     dim = CONFIG.representation.embedding.dim
     assert dim != CONFIG.memory.dim
-    assert roles.memory.bonus.memory.config == replace(CONFIG.memory, dim=dim)
+    (memory,) = roles.memory.bonus.memories().values()
+    assert memory.config == replace(CONFIG.memory, dim=dim)
     assert roles.memory.terminal_observations == "unpaid"
 
 
@@ -59,7 +79,8 @@ def test_batches_have_the_configured_size_and_length():
 def test_agent_and_trainer_have_their_own_settings(roles):
     assert roles.learner.agent.config == CONFIG.meme
     assert roles.learner.trainer.config == CONFIG.trainer
-    assert roles.inference.config == CONFIG.meme
+    assert roles.inference.network.meme == CONFIG.meme
+    assert roles.replay.importance_exponent == CONFIG.importance_exponent == 0.4
 
 
 def test_one_seed_gives_all_parts_seeds_of_their_own():
@@ -77,3 +98,98 @@ def test_an_evaluator_plays_the_configured_number_of_episodes_in_worlds_of_its_o
     evaluator = build_evaluator(replace(CONFIG, evaluation_episodes=3), roles.inference)
     assert evaluator.env.num_envs == 3
     assert evaluator.env is not roles.actor.env
+    behaviour = build(replace(CONFIG, evaluation_epsilon=0.07)).actor.behaviour.for_evaluation(3)
+    assert behaviour.epsilon.tolist() == [0.07] * 3
+
+
+KINDS = {
+    "MEME-RECODE-AP": Following,
+    "MEME-EMM-AP": Episodic,
+    "MEME-NGU-AP": Ngu,
+    "MEME-RND": Surprise,
+    "MEME-RNDonAP": Surprise,
+    "MEME-BYOL-Explore": Surprise,
+    "MEME-COUNT": PlaceCount,
+    "MEME": type(None),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("rule", ["paid", "skipped"])
+def test_every_bonus_has_exactly_one_owner_who_pays_when_it_says(name, rule):
+    roles = build(replace(suited(TINY, name), terminal_observations=rule))
+    owners = {"acting": roles.memory, "learning": roles.learner}
+    owned = {when: role.bonus for when, role in owners.items() if role.bonus is not None}
+    assert all(role.terminal_observations == rule for role in owners.values())
+    assert len(owned) == (name != "MEME")
+    for when, bonus in owned.items():
+        assert bonus.paid_in == when == ("learning" if name == "MEME-BYOL-Explore" else "acting")
+        assert type(bonus) is KINDS[name]
+
+
+def test_a_bonus_that_is_told_to_be_paid_in_learning_belongs_to_the_learner():
+    surprise = SurpriseConfig(paid_in="learning")
+    roles = build(replace(suited(TINY, "MEME-RND"), surprise=surprise))
+    assert roles.memory.bonus is None
+    assert roles.learner.bonus.config == surprise
+
+
+def test_atoms_follow_only_where_the_run_moves_them():
+    assert type(build(replace(TINY, reembed_every=0)).memory.bonus) is Recode
+    assert type(build(replace(TINY, reembed_every=5)).memory.bonus) is Following
+
+
+def test_what_every_bonus_is_made_of_is_configured():
+    near = EpisodicConfig(neighbours=3, capacity=77)
+    config = replace(
+        TINY,
+        episodic=EpisodicBonusConfig(memory=near),
+        ngu=NguConfig(memory=near, largest_factor=2.5),
+        engine="numpy",
+        reembed_every=0,
+        relabel=False,
+    )
+    dim = config.representation.embedding.dim
+    for name in ("MEME-EMM-AP", "MEME-NGU-AP"):
+        bonus = build(suited(config, name)).memory.bonus
+        assert bonus.config.memory == replace(near, dim=dim)
+    assert bonus.config.largest_factor == 2.5
+    assert build(config).memory.bonus.memory.engine == "numpy"
+
+
+TWO_TASKS = {"env": "disco-maze:layout=1,disco-maze:layout=2", "env_options": {"size": 7}}
+
+
+@pytest.mark.parametrize("per_task", [False, True])
+def test_tasks_share_a_memory_unless_each_is_to_have_its_own(per_task):
+    bonus = build(replace(TINY, **TWO_TASKS, memory_per_task=per_task)).memory.bonus
+    assert isinstance(bonus, PerTask) == per_task
+    expected = ["disco-maze:layout=1", "disco-maze:layout=2"] if per_task else [""]
+    assert list(bonus.memories()) == expected
+    assert not isinstance(build(replace(TINY, memory_per_task=True)).memory.bonus, PerTask)  # one task
+
+
+class Unplaced:
+    """A world that does not know its places."""
+
+    def __init__(self, env):
+        self.env, self.num_places = env, None
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+    def reset(self, seed=None):
+        return self.env.reset(seed)._replace(place=None)
+
+    def step(self, actions):
+        return self.env.step(actions)._replace(place=None)
+
+
+def test_true_counts_need_a_world_that_knows_its_places(monkeypatch):
+    monkeypatch.setattr(build_module, "make", lambda *args, **options: Unplaced(make(*args, **options)))
+    with pytest.raises(ValueError, match="knows its places; disco-maze does not"):
+        build(replace(TINY, agent="MEME-COUNT"))
+    loop = make_loop(replace(TINY, agent="MEME", overlap=False))
+    for _ in range(3):
+        loop.step()
+    assert loop.coverage is None

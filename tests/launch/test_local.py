@@ -53,7 +53,7 @@ def assert_same(first, second):
 
 def everything(loop):
     state = loop.state_dict()
-    return {**state, "segments": {name: make() for name, make in loop.roles.replay.segments().items()}}
+    return {**state, "segments": {name: make() for name, make in loop.segments().items()}}
 
 
 def content(loop):
@@ -87,9 +87,9 @@ def test_a_restored_loop_continues_as_if_nothing_had_happened(name, tmp_path):
     state = loop.state_dict()
     for part in state:
         store.save(tmp_path / part, state[part], kind=part)
-    for segment, make in loop.roles.replay.segments().items():
+    for segment, make in loop.segments().items():
         store.save(tmp_path / f"segment-{segment}", make(), kind="segment")
-    names = list(loop.roles.replay.segments())
+    names = list(loop.segments())
 
     twin = loop_of(config, True)
     for _ in range(7):  # a used loop must forget what it was
@@ -134,7 +134,7 @@ def test_relabelled_targets_are_todays_scores_and_withheld_rows_stay_unpaid():
     steps = sample.sequence.steps
     targets = loop._relabelled(sample)
     embedding = loop.roles.inference.embed(steps.observation.reshape(-1, 7, 7, 3)).embedding
-    expected = loop.roles.memory.bonus.memory.score(embedding).reshape(targets.shape)
+    expected = loop.roles.memory.bonus.memories()[""].score(embedding).reshape(targets.shape)
     is_paid = ~steps.is_first & ~steps.is_terminal
     assert is_paid.any()
     assert steps.is_terminal.any()
@@ -169,7 +169,7 @@ def test_metrics_of_the_pending_update_survive(tmp_path):
 
 @pytest.mark.parametrize("overlap", [False, True])
 def test_the_learners_time_is_known_also_where_it_has_no_thread(overlap):
-    loop = LocalLoop(build(TINY), overlap=overlap)
+    loop = loop_of(TINY, overlap)
     while loop.num_updates < 3:
         loop.step()
     loop.state_dict()  # waits for the one under way
@@ -225,7 +225,7 @@ def test_a_run_reports_the_same_when_resumed_before_a_step_in_which_all_copies_d
         loop.step()
     twin = loop_of(TINY, False)
     state = loop.state_dict()
-    segments = {name: make() for name, make in loop.roles.replay.segments().items()}
+    segments = {name: make() for name, make in loop.segments().items()}
     twin.load_state_dict(state, segments)
     assert loop.roles.memory.metrics() == twin.roles.memory.metrics()
     assert {"soft_count", "reward", "far_fraction"} <= twin.roles.memory.metrics().keys()

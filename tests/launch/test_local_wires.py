@@ -137,9 +137,11 @@ def test_importance_weights_undo_how_likely_each_trace_was_drawn(heard):
     for update in heard.learned:
         total = sum(update.replay.values())
         drawn = [update.replay[i] / total for i in update.sample.ids.tolist()]
-        np.testing.assert_allclose(update.sample.probabilities, drawn, rtol=1e-9)
+        np.testing.assert_array_equal(update.drawn.ids, update.sample.ids)
+        np.testing.assert_allclose(update.drawn.probabilities, drawn, rtol=1e-9)
         raw = [(len(update.replay) * p) ** -0.6 for p in drawn]
-        np.testing.assert_allclose(update.weights, [w / max(raw) for w in raw], rtol=1e-5)
+        np.testing.assert_allclose(update.weights, [w / max(raw) for w in raw], rtol=1e-6)
+        np.testing.assert_array_equal(update.weights, update.sample.weights)
         seen |= set(update.weights.tolist())
     assert len(seen) > 10
 
@@ -234,7 +236,7 @@ def test_each_bandit_knows_the_extrinsic_returns_of_its_own_environment(heard):
             histories[b].append((int(step.row.extras["mixture"][b]), totals[b]))
             totals[b] = 0
     assert min(map(len, histories)) > 0
-    bandits = heard.loop.roles.actor.state_dict()["bandits"]
+    bandits = heard.loop.roles.actor.state_dict()["behaviour"]["bandits"]
     for history, bandit in zip(histories, bandits, strict=True):
         counts, sums = bandit_oracle.statistics(
             history, NUM_MIXTURES, "discounted", WIRED.bandit.discount, None

@@ -92,7 +92,7 @@ def test_stopping_and_resuming_in_a_new_process_changes_nothing(tmp_path):
 
 def test_an_evaluation_plays_the_arm_whose_mean_is_best_over_all_bandits(tmp_path):
     run = Run.create(tmp_path / "run", SMALL)
-    for i, bandit in enumerate(run.loop.roles.actor.bandits):
+    for i, bandit in enumerate(run.loop.roles.actor.behaviour.bandits):
         for arm in range(4):  # each alone thinks best of its own number, together they prefer 4
             bandit.update(arm, 3.0 if arm == i else 0.0)
         bandit.update(4, 2.0)
@@ -100,7 +100,7 @@ def test_an_evaluation_plays_the_arm_whose_mean_is_best_over_all_bandits(tmp_pat
     evaluation = run.evaluate()
     run.close()
     assert len(evaluation.episodes) == SMALL.evaluation_episodes
-    assert {episode.mixture for episode in evaluation.episodes} == {4}
+    assert {episode.condition for episode in evaluation.episodes} == {4}
 
 
 def step_of(run):

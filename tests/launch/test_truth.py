@@ -1,14 +1,14 @@
 """Comparing what a bonus pays with what true counts would pay."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from launch.test_local import TINY
+from launch.test_local import TINY, assert_same, everything, loop_of
 
-from softcount.launch.build import build
-from softcount.launch.local import LocalLoop
 from softcount.launch.truth import compare, judge, place_noise
+from softcount.presets import suited
 
 
 def test_true_counts_agree_with_themselves_and_their_opposite_disagrees():
@@ -48,21 +48,20 @@ def test_noise_is_measured_against_the_nearest_other_place():
 
 
 def test_judging_a_run_changes_nothing_in_it():
-    loop = LocalLoop(build(replace(TINY, steps=200)), overlap=False)
+    loop = loop_of(replace(TINY, steps=200), False)
     for _ in range(60):
         loop.step()
-    before = loop.roles.memory.state_dict()["memory"]["atoms"].copy(), loop.roles.actor.env.get_state()["rng"]
+    before = copy.deepcopy(everything(loop))
     first = judge(loop, seed=3)
     assert first == judge(loop, seed=3)
     assert {"truth/correlation", "truth/visited", "truth/unvisited", "truth/noise"} <= set(first)
     assert 0 < first["truth/visited"] <= 1
     assert 0 < first["truth/unvisited"] <= 1
-    np.testing.assert_array_equal(loop.roles.memory.state_dict()["memory"]["atoms"], before[0])
-    assert loop.roles.actor.env.get_state()["rng"] == before[1]
+    assert_same(before, everything(loop))
 
 
 def test_true_counts_are_judged_to_be_right():
-    loop = LocalLoop(build(replace(TINY, agent="MEME-COUNT")), overlap=False)
+    loop = loop_of(replace(TINY, agent="MEME-COUNT"), False)
     for _ in range(60):
         loop.step()
     measures = judge(loop, seed=3)
@@ -72,7 +71,7 @@ def test_true_counts_are_judged_to_be_right():
 
 
 def test_a_goal_that_the_memory_is_never_shown_does_not_count():
-    loop = LocalLoop(build(replace(TINY, agent="MEME-COUNT")), overlap=False)
+    loop = loop_of(replace(TINY, agent="MEME-COUNT"), False)
     for _ in range(60):
         loop.step()
     loop.coverage.visits[loop.roles.actor.env.terminal_places] = 500
@@ -83,25 +82,33 @@ def test_a_goal_that_the_memory_is_never_shown_does_not_count():
 
 @pytest.mark.parametrize("name", ["MEME-NGU-AP", "MEME-EMM-AP", "MEME-BYOL-Explore"])
 def test_bonuses_that_cannot_score_places_are_not_judged(name):
-    assert judge(LocalLoop(build(replace(TINY, agent=name, relabel=False)), overlap=False), seed=0) == {}
+    assert judge(loop_of(replace(TINY, agent=name, relabel=False), False), seed=0) == {}
 
 
 def test_a_memory_that_warms_up_is_not_judged():
-    loop = LocalLoop(build(TINY), overlap=False)
+    loop = loop_of(TINY, False)
     assert judge(loop, seed=0) == {}
     for _ in range(10):
         loop.step()
     assert judge(loop, seed=0) != {}
 
 
+def test_surprise_is_not_judged_before_it_can_be_told():
+    loop = loop_of(suited(TINY, "MEME-RND"), False)
+    while loop.num_updates == 0:
+        assert judge(loop, seed=0) == {}
+        loop.step()
+    assert "truth/visited" in judge(loop, seed=0)
+
+
 def test_a_world_with_noise_is_judged_with_noise():
     config = replace(TINY, env="noisy-disco-maze", env_options={"size": 7, "layout": 1})
-    loop = LocalLoop(build(config), overlap=False)
+    loop = loop_of(config, False)
     for _ in range(10):
         loop.step()
     assert judge(loop, seed=0)["truth/noise"] > 0
 
 
 def test_a_run_without_bonus_has_nothing_to_judge():
-    loop = LocalLoop(build(replace(TINY, agent="MEME")), overlap=False)
+    loop = loop_of(replace(TINY, agent="MEME"), False)
     assert judge(loop, seed=0) == {}

@@ -29,6 +29,7 @@ class Learned(NamedTuple):
     """One update."""
 
     num_acted: int  # steps taken when it started
+    drawn: Any  # what the replay drew, and the sample that its server made of it
     sample: Any
     weights: Any  # importance weights and intrinsic targets, as the agent got them
     targets: Any
@@ -87,13 +88,13 @@ class Watch:
             self.now["intrinsic"] = answer[0].copy()
         elif (role, name) == ("replay", "add"):
             self.acted.append(Acted(row=copied(asked[0]), state=copied(asked[1]), **self.now))
+        elif (role, name) == ("sequences", "sample"):
+            self.drawn = copied(answer[0])
         elif (role, name) == ("replay", "sample"):
             self.sample = copied(answer[0])
         elif (role, name) == ("learner", "call"):
-            state = self.loop.roles.learner.state_dict()
-            self.learned.append(
-                Learned(sample=self.sample, update=copied(answer[0]), learner=state, **self.learning)
-            )
+            learned = {"update": copied(answer[0]), "learner": self.loop.roles.learner.state_dict()}
+            self.learned.append(Learned(drawn=self.drawn, sample=self.sample, **learned, **self.learning))
 
     def _learning_starts(self, sequence, weights=None, targets=None):
         roles = self.loop.roles
@@ -126,6 +127,7 @@ def watch(config, num_steps):
     roles = loop.roles
     heard = Watch(loop, {"learner": roles.learner.state_dict(), "memory": roles.memory.state_dict()})
     roles.learner.agent = Watched(roles.learner.agent, partial(heard.hear, "agent"))
+    roles.replay.replay = Watched(roles.replay.replay, partial(heard.hear, "sequences"))
     overheard = {
         name: Watched(getattr(roles, name), partial(heard.hear, name))
         for name in ("inference", "memory", "replay", "learner")

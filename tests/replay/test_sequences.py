@@ -348,7 +348,7 @@ def test_all_observations_that_are_kept_can_be_looked_through(num_steps):
         replay.add(step, states(rng, 4))
         seen.append(step.observation["sensor"])
     seen = np.stack(seen, axis=1)  # [num_envs, steps, 5]
-    parts = list(replay.observations())
+    parts = [replay.part(number) for number in range(replay.num_parts())]
     assert all(part["image"].shape == (len(part["sensor"]), 4, 3, 2) for part in parts)
     found = np.concatenate([part["sensor"] for part in parts])
     num_open = num_steps % CONFIG.period

@@ -1,11 +1,13 @@
 """The clip: frames survive exactly, rewards belong to their frames."""
 
 import base64
+import copy
 import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from launch.test_local import assert_same, everything
 from PIL import Image
 
 from softcount.launch.look import as_image, open_run, play
@@ -68,11 +70,18 @@ def test_palette_and_grey_observations_become_pictures():
 
 def test_playing_changes_nothing(played):
     config, loop, first = played
-    before = loop.roles.memory.bonus.memory.state_dict()
+    before = copy.deepcopy(everything(loop))
     again = play(config, loop, 2, keep_frames=True)
     assert again.intrinsics == first.intrinsics
     np.testing.assert_array_equal(again.evaluation.frames, first.evaluation.frames)
-    np.testing.assert_array_equal(loop.roles.memory.bonus.memory.state_dict()["atoms"], before["atoms"])
+    assert_same(before, everything(loop))
+
+
+def test_a_clip_says_which_mixture_played(played):
+    config, loop, seen = played
+    best = loop.roles.actor.behaviour.best_mixture()
+    assert describe_clip(config, loop, 2)["behaviour"] == seen.behaviour == f"mixture {best}"
+    assert {episode.condition for episode in seen.evaluation.episodes} == {best}
 
 
 @pytest.mark.parametrize("num_colours", [3, 256, 300])

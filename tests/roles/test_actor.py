@@ -5,26 +5,26 @@ import itertools
 import numpy as np
 import pytest
 
+from softcount.agents.meme.acting import MixtureBehaviour
 from softcount.agents.meme.bandit import Bandit, BanditConfig
 from softcount.envs.make import make
-from softcount.roles.actor import Actor, FixedMixture, Reply
-from softcount.types import Features, TimeStep
+from softcount.roles.actor import Actor, Reply
+from softcount.types import DiscreteActions, Features, TimeStep
 
 NUM_ENVS, NUM_ACTIONS = 5, 4
 
 
-def actor_of(epsilon=0.0, seed=0):
-    env = make("disco-maze", num_envs=NUM_ENVS, seed=1, size=7)
-    bandits = [Bandit(3, BanditConfig(epsilon=1.0), seed=i) for i in range(NUM_ENVS)]
-    state = (np.zeros((NUM_ENVS, 2), np.float32),)
-    return Actor(
-        env, bandits=bandits, epsilon=np.full(NUM_ENVS, epsilon), state=state, feature_state=(), seed=seed
-    )
+def actor_of(epsilon=0.0, seed=0, num_envs=NUM_ENVS):
+    env = make("disco-maze", num_envs=num_envs, seed=1, size=7)
+    bandits = [Bandit(3, BanditConfig(epsilon=1.0), seed=i) for i in range(num_envs)]
+    behaviour = MixtureBehaviour(bandits, np.full(num_envs, epsilon))
+    state = (np.zeros((num_envs, 2), np.float32),)
+    return Actor(env, behaviour, state=state, feature_state=(), seed=seed)
 
 
 def reply_of(actions, state):
-    logits = np.eye(NUM_ACTIONS, dtype=np.float32)[actions]
-    return Reply(logits, Features(), (state,), ())
+    policy = np.eye(NUM_ACTIONS, dtype=np.float32)[actions]
+    return Reply(policy, Features(), (state,), ())
 
 
 def play(actor, num_steps, seed=0):
@@ -56,17 +56,19 @@ def test_a_row_holds_what_was_asked_and_what_was_done():
         np.testing.assert_array_equal(row.action, actions)  # ε = 0: greedy
         np.testing.assert_array_equal(row.intrinsic, intrinsic)
         np.testing.assert_array_equal(row.extras["prev_intrinsic"], request.prev_intrinsic)
-        np.testing.assert_array_equal(row.extras["mixture"], request.mixture)
+        np.testing.assert_array_equal(row.extras["mixture"], request.condition)
+        np.testing.assert_array_equal(row.extras["task"], np.zeros(NUM_ENVS))
         assert before is request.state
 
 
 class Scripted:
     """Environments that return anything, with the flags of real episodes, and remember it."""
 
-    num_envs = NUM_ENVS
+    num_envs, action_spec = NUM_ENVS, DiscreteActions(NUM_ACTIONS)
 
     def __init__(self):
         self.rng, self.told, self.returned = np.random.default_rng(0), [], []
+        self.task_ids = np.array([1, 0, 2, 1, 0])
 
     def reset(self, seed=None):
         return self._return(np.ones(NUM_ENVS, bool))
@@ -87,8 +89,8 @@ class Scripted:
 def test_a_row_holds_what_the_environments_returned_and_they_are_told_its_action():
     env = Scripted()
     state = (np.zeros((NUM_ENVS, 2), np.float32),)
-    bandits = [Bandit(3, seed=i) for i in range(NUM_ENVS)]
-    actor = Actor(env, bandits=bandits, epsilon=np.zeros(5), state=state, feature_state=(), seed=0)
+    behaviour = MixtureBehaviour([Bandit(3, seed=i) for i in range(NUM_ENVS)], np.zeros(NUM_ENVS))
+    actor = Actor(env, behaviour, state=state, feature_state=(), seed=0)
     history = play(actor, 80)
     for (request, row, *_), returned, told in zip(history, env.returned[:-1], env.told, strict=True):
         for name in ("observation", "reward", "is_first", "is_last", "is_terminal"):
@@ -96,6 +98,7 @@ def test_a_row_holds_what_the_environments_returned_and_they_are_told_its_action
         for name in ("observation", "reward", "is_first"):
             np.testing.assert_array_equal(getattr(request, name), getattr(returned, name), err_msg=name)
         np.testing.assert_array_equal(row.extras["place"], returned.place)
+        np.testing.assert_array_equal(row.extras["task"], env.task_ids)
         np.testing.assert_array_equal(row.action, told)
 
 
@@ -108,7 +111,7 @@ def test_the_recurrent_state_comes_back_with_the_next_request():
 def test_a_mixture_is_kept_to_the_end_of_its_episode_and_credited_with_its_return():
     actor = actor_of()
     credited = [[] for _ in range(NUM_ENVS)]
-    for i, bandit in enumerate(actor.bandits):
+    for i, bandit in enumerate(actor.behaviour.bandits):
         bandit.update = lambda arm, episode_return, i=i: credited[i].append((arm, episode_return))
     history = play(actor, 80)
     expected = [[] for _ in range(NUM_ENVS)]
@@ -117,27 +120,36 @@ def test_a_mixture_is_kept_to_the_end_of_its_episode_and_credited_with_its_retur
         totals += row.reward
         for i in range(NUM_ENVS):
             if row.is_last[i]:
-                expected[i].append((request.mixture[i], totals[i]))
+                expected[i].append((request.condition[i], totals[i]))
                 totals[i] = 0
             else:
-                assert following.mixture[i] == request.mixture[i]
+                assert following.condition[i] == request.condition[i]
     assert [c[: len(e)] for c, e in zip(credited, expected, strict=True)] == expected
     assert len({mixture for e in expected for mixture, _ in e}) > 1
 
 
-def test_episodes_report_both_returns_apart_and_their_length_in_steps():
-    actor = actor_of()
-    history = play(actor, 40)
+def test_episodes_report_both_returns_apart_their_length_in_steps_their_task_and_condition():
+    env = Scripted()
+    behaviour = MixtureBehaviour(
+        [Bandit(3, BanditConfig(epsilon=1.0), seed=i) for i in range(NUM_ENVS)], np.zeros(NUM_ENVS)
+    )
+    state = (np.zeros((NUM_ENVS, 2), np.float32),)
+    actor = Actor(env, behaviour, state=state, feature_state=(), seed=0)
+    history = play(actor, 80)
     episodes = actor.take_episodes()
-    intrinsic, length, expected = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS), []
-    for _, row, _, _, paid in history:
+    extrinsic, intrinsic, length, expected = *np.zeros((3, NUM_ENVS)), []
+    for request, row, _, _, paid in history:
+        extrinsic += row.reward
         intrinsic += paid
         length += ~row.is_first
         for i in np.flatnonzero(row.is_last):
-            expected.append((pytest.approx(intrinsic[i]), int(length[i])))
-            intrinsic[i] = length[i] = 0
-    assert [(e.intrinsic_return, e.length) for e in episodes] == expected
+            returns = pytest.approx(extrinsic[i]), pytest.approx(intrinsic[i])
+            expected.append((*returns, int(length[i]), env.task_ids[i], request.condition[i]))
+            extrinsic[i] = intrinsic[i] = length[i] = 0
+    assert [tuple(episode) for episode in episodes] == expected
+    assert {episode.task for episode in episodes} == {0, 1, 2} == {e.condition for e in episodes}
     assert actor.take_episodes() == []
+    assert actor.metrics(episodes)["bandit/acting_mean"] == np.mean([e.condition for e in episodes])
 
 
 def test_epsilon_one_ignores_the_policy():
@@ -161,10 +173,5 @@ def test_a_restored_actor_continues_identically():
 
 
 def test_a_state_of_other_environments_is_refused():
-    env = make("disco-maze", num_envs=2, seed=1, size=7)
-    state = (np.zeros((2, 2), np.float32),)
-    small = Actor(
-        env, bandits=[FixedMixture(0)] * 2, epsilon=np.zeros(2), state=state, feature_state=(), seed=0
-    )
     with pytest.raises(ValueError, match="5 environments; this actor has 2"):
-        small.load_state_dict(actor_of().state_dict())
+        actor_of(num_envs=2).load_state_dict(actor_of().state_dict())

@@ -9,7 +9,8 @@ import pytest
 import torch
 from launch.test_local import TINY, assert_same, everything, loop_of
 
-from softcount.agents.meme.network import Inputs
+from softcount.agents.meme.acting import FixedMixture
+from softcount.agents.protocols import Inputs
 from softcount.launch.build import build_evaluator
 from softcount.tensors import to_tensors
 
@@ -20,11 +21,13 @@ def test_every_environment_plays_one_episode_and_training_is_untouched():
         loop.step()
     before = everything(loop)
     evaluator = build_evaluator(replace(TINY, evaluation_episodes=4), loop.roles.inference)
-    evaluation = evaluator(2, loop.roles.memory.scorer(), seed=3, keep_frames=True)
+    evaluation = evaluator(FixedMixture(2, 1, 0.01), loop.roles.memory, seed=3, keep_frames=True)
     assert len(evaluation.episodes) == 4
-    assert {episode.mixture for episode in evaluation.episodes} == {2}
+    assert {episode.condition for episode in evaluation.episodes} == {2}
+    assert {episode.task for episode in evaluation.episodes} == {0}
     assert all(1 <= episode.length <= 500 for episode in evaluation.episodes)
     assert evaluation.frames[0].shape == (7, 7, 3)
+    assert len(evaluation.frames) == len(evaluation.intrinsics)
     assert evaluation.places
     assert_same(before, everything(loop))
 
@@ -34,8 +37,9 @@ def test_the_same_seed_plays_the_same_episodes():
     plays = []
     for _ in range(2):
         evaluator = build_evaluator(TINY, loop.roles.inference)
-        plays.append(evaluator(0, loop.roles.memory.scorer(), seed=5, keep_frames=True))
+        plays.append(evaluator(FixedMixture(0, 1, 0.01), loop.roles.memory, seed=5, keep_frames=True))
     assert plays[0].episodes == plays[1].episodes
+    assert plays[0].intrinsics == plays[1].intrinsics
     np.testing.assert_array_equal(plays[0].frames, plays[1].frames)
     assert plays[0].mean_return == np.mean([e.extrinsic_return for e in plays[0].episodes])
 
@@ -44,14 +48,23 @@ def test_the_evaluator_plays_the_distilled_policy_whatever_the_actors_act_on():
     config = replace(TINY, meme=replace(TINY.meme, act_on="values"))
     loop = loop_of(config, False)
     evaluator = build_evaluator(config, loop.roles.inference)
-    assert evaluator.inference.network is loop.roles.inference.network
-    assert (evaluator.inference.config.act_on, loop.roles.inference.config.act_on) == ("policy", "values")
-    request = loop.roles.actor.request()
-    with torch.no_grad():
-        outputs, _ = loop.roles.inference.network(one_step(request), to_tensors(request.state))
-    logits = outputs.logits[0, range(len(request.mixture)), request.mixture].numpy()
-    np.testing.assert_array_equal(evaluator.inference(request).logits, logits)
-    assert (loop.roles.inference(request).logits != logits).any()
+    played, acting = evaluator.inference, loop.roles.inference
+    assert (played.network.meme.act_on, acting.network.meme.act_on) == ("policy", "values")
+    shared = zip(played.network.parameters(), acting.network.parameters(), strict=True)
+    assert all(one is other for one, other in shared)
+    assert played.representation is acting.representation
+    seen = []
+    for _ in range(2):  # before and after learning
+        request = loop.roles.actor.request()
+        with torch.no_grad():
+            outputs, _ = acting.network(one_step(request), to_tensors(request.state))
+        logits = outputs.logits[0, range(len(request.condition)), request.condition].numpy()
+        np.testing.assert_array_equal(played(request).policy, logits)
+        assert (acting(request).policy != logits).any()
+        seen.append(played.state_dict()["policy"])
+        while loop.num_updates < 2:
+            loop.step()
+    assert any(not np.array_equal(seen[0][name], seen[1][name]) for name in seen[0])
 
 
 class Overheard:
@@ -69,32 +82,50 @@ class Overheard:
         return reply
 
 
+class OverheardMemory:
+    """A memory server that remembers what it told an evaluator it would pay."""
+
+    def __init__(self, memory):
+        self.memory, self.paid = memory, []
+
+    def begin_evaluation(self):
+        self.paid.clear()
+        self.memory.begin_evaluation()
+
+    def evaluate(self, *asked):
+        self.paid.append(self.memory.evaluate(*asked))
+        return self.paid[-1]
+
+
 def overheard(config, arm, num_times):
-    """Every (request, reply, score, next request) of some evaluations."""
+    """Every (request, reply, pay, next request) of some evaluations of actors that find an arm the best."""
     loop = loop_of(config, False)
     for _ in range(30):
         loop.step()
+    for bandit in loop.roles.actor.behaviour.bandits:
+        bandit.update(arm, 1000.0)
     evaluator = build_evaluator(config, loop.roles.inference)
     evaluator.inference = worker = Overheard(evaluator.inference)
-    score, scores, moves = loop.roles.memory.scorer(), [], []
+    memory, moves = OverheardMemory(loop.roles.memory), []
     for seed in range(num_times):
         worker.heard.clear()
-        scores.clear()
-        evaluator(arm, lambda *asked: scores.append(score(*asked)) or scores[-1], seed=seed)
-        pairs = zip(worker.heard, scores, strict=True)
+        evaluation = evaluator(loop.roles.actor.behaviour, memory, seed=seed)
+        firsts = [float(paid[0]) for paid in memory.paid]
+        assert evaluation.intrinsics == firsts[: len(evaluation.intrinsics)]
+        pairs = zip(worker.heard, memory.paid, strict=True)
         for ((request, reply), paid), ((later, _), _) in itertools.pairwise(pairs):
             moves.append((request, reply, paid, later))
     return moves
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
-def test_it_plays_the_arm_it_was_given_greedily_but_for_the_configured_noise(epsilon):
+def test_it_plays_the_best_arm_greedily_but_for_the_configured_noise(epsilon):
     moves = overheard(replace(TINY, evaluation_epsilon=epsilon, evaluation_episodes=4), 3, num_times=25)
     others = []
     for request, reply, _, later in moves:
-        assert (request.mixture == 3).all()
+        assert (request.condition == 3).all()
         goes_on = ~later.is_first
-        others += (later.prev_action != reply.logits.argmax(-1))[goes_on].tolist()
+        others += (later.prev_action != reply.policy.argmax(-1))[goes_on].tolist()
     share = 0.75 * epsilon  # a random action is another one three times of four
     assert len(others) > 100
     assert abs(np.mean(others) - share) <= 3.5 * math.sqrt(share * (1 - share) / len(others))
@@ -111,7 +142,7 @@ def test_without_distillation_there_is_no_policy_to_play():
     meme = replace(TINY.meme, act_on="values", loss=replace(TINY.meme.loss, distillation_weight=0.0))
     config = replace(TINY, meme=meme)
     loop = loop_of(config, False)
-    assert build_evaluator(config, loop.roles.inference).inference.config.act_on == "values"
+    assert build_evaluator(config, loop.roles.inference).inference.network.meme.act_on == "values"
 
 
 def one_step(request):

@@ -7,12 +7,12 @@ from oracles.bonuses import prioritised
 from oracles.sequences import sample_sequence
 
 from softcount.bonuses.normalise import NormaliserConfig
-from softcount.bonuses.surprise import BYOL_EXPLORE, RND, Surprise
-from softcount.replay.sequences import Sample
+from softcount.bonuses.surprise import BYOL_EXPLORE, Surprise
 from softcount.roles.learner import Learner
 from softcount.tensors import to_arrays
+from softcount.types import Sample
 
-IDS, PROBABILITIES = np.array([7, 3, 12]), np.array([0.02, 0.3, 0.1])
+IDS, WEIGHTS = np.array([7, 3, 12]), np.array([1.0, 0.1, 0.4], np.float32)
 PRIORITIES = np.array([0.5, 2.0, 1.5])
 
 
@@ -54,20 +54,21 @@ def sample_of(seed=0):
     sequence = to_arrays(sample_sequence(seed=seed), copy=True)
     reward = np.random.default_rng(seed).normal(size=(7, 3)).astype(np.float32)
     sequence.steps.is_first[0] = True
-    return Sample(sequence._replace(steps=sequence.steps._replace(reward=reward)), IDS, PROBABILITIES)
+    return Sample(sequence._replace(steps=sequence.steps._replace(reward=reward)), IDS, WEIGHTS)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
-def test_importance_weights_undo_the_sampling_as_far_as_configured(exponent):
+def test_the_weights_of_a_batch_reach_the_agent_also_where_there_are_none():
     agent = Agent()
-    Learner(agent, None, importance_exponent=exponent)(sample_of(), 40)
-    raw = [(40 * p) ** -exponent for p in PROBABILITIES]
-    np.testing.assert_allclose(agent.asked[0][1], [w / max(raw) for w in raw], rtol=1e-6)
+    learner, sample = Learner(agent, None), sample_of()
+    learner(sample)
+    learner(sample._replace(weights=None))
+    np.testing.assert_array_equal(agent.asked[0][1], WEIGHTS)
+    assert agent.asked[1][1] is None
 
 
 def test_agent_and_representation_learn_from_the_batch_as_it_was_sampled():
     agent, trainer, sample = Agent(), Trainer(), sample_of()
-    Learner(agent, trainer)(sample, 40)
+    Learner(agent, trainer)(sample)
     for seen in (agent.asked[0][0], trainer.asked[0]):
         for name in ("observation", "prev_action", "reward", "is_first", "is_last", "action"):
             np.testing.assert_array_equal(
@@ -76,20 +77,19 @@ def test_agent_and_representation_learn_from_the_batch_as_it_was_sampled():
 
 
 def test_priorities_go_back_with_the_ids_they_belong_to_and_metrics_with_their_origin():
-    update = Learner(Agent(), Trainer())(sample_of(), 40)
+    update = Learner(Agent(), Trainer())(sample_of())
     np.testing.assert_array_equal(update.ids, IDS)
     np.testing.assert_array_equal(update.priorities, PRIORITIES)
     assert update.metrics["losses/loss"] == 0.25
     assert update.metrics["representation/accuracy"] == 0.75
 
 
-@pytest.mark.parametrize("bonus", [None, Surprise(RND)], ids=["no bonus", "paid while acting"])
-def test_relabelled_pay_reaches_the_targets_and_without_it_the_stored_one_counts(bonus):
+def test_relabelled_pay_reaches_the_targets_and_without_it_the_stored_one_counts():
     agent = Agent()
-    learner = Learner(agent, Trainer(), bonus=bonus)
+    learner = Learner(agent, Trainer())
     targets = np.random.default_rng(1).random((7, 3)).astype(np.float32)
-    learner(sample_of(), 40, targets)
-    learner(sample_of(), 40)
+    learner(sample_of(), targets)
+    learner(sample_of())
     np.testing.assert_array_equal(agent.asked[0][2], targets)
     assert agent.asked[1][2] is None
 
@@ -99,7 +99,7 @@ def test_what_is_paid_while_learning_is_dated_by_the_row_that_surprised():
     learner = Learner(agent, Trainer(), bonus=Surprise(BYOL_EXPLORE))
     samples = [sample_of(seed) for seed in range(3)]
     for sample in samples:
-        learner(sample, 40)
+        learner(sample)
     is_first = samples[0].sequence.steps.is_first
     surprises = [np.abs(sample.sequence.steps.reward)[~is_first] for sample in samples]
     expected = prioritised([x.astype(float).tolist() for x in surprises], step=0.01)
@@ -114,9 +114,9 @@ def test_the_rows_of_one_trace_are_one_environment_to_what_is_paid_while_learnin
     agent, sample = Agent(), sample_of()
     config = NormaliserConfig(kind="return_std", num_gathered=0, return_discount=0.5)
     learner = Learner(
-        agent, Trainer(), bonus=Surprise(type(BYOL_EXPLORE)(normaliser=config, made_where="learning"))
+        agent, Trainer(), bonus=Surprise(type(BYOL_EXPLORE)(normaliser=config, paid_in="learning"))
     )
-    learner(sample, 40)
+    learner(sample)
     surprise, is_first = np.abs(sample.sequence.steps.reward), sample.sequence.steps.is_first
     sums, seen = np.zeros(3), []
     for t in range(7):

@@ -10,11 +10,10 @@ from oracles.bonuses import prioritised
 from oracles.sequences import sample_sequence
 
 from softcount.bonuses import BYOL_EXPLORE, Surprise
-from softcount.replay.sequences import Sample
 from softcount.representations import Byol, EmbeddingConfig, RepresentationTrainer, TrainerConfig
 from softcount.roles.learner import Learner
 from softcount.torsos import NfNetConfig
-from softcount.types import ArraySpec, DiscreteActions
+from softcount.types import ArraySpec, DiscreteActions, Sample
 
 SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)
 TIME, BATCH = 9, 4
@@ -39,7 +38,7 @@ class Recorder:
 
 def sample(seed=0, spec=SPEC):
     sequence = sample_sequence(spec, ACTIONS, time=TIME, batch=BATCH, seed=seed)
-    return Sample(sequence, np.arange(BATCH), np.full(BATCH, 0.25))
+    return Sample(sequence, np.arange(BATCH), np.ones(BATCH))
 
 
 def learner(rule="paid", spec=SPEC, torso="mlp"):
@@ -70,7 +69,7 @@ def test_a_batch_is_paid_by_the_model_as_the_batch_found_it_and_only_where_somet
     found = copy.deepcopy(learns.trainer.module).eval()
     one = sample()
     surprise = found.surprise(one.sequence).numpy()
-    learns(one, num_traces=4)
+    learns(one)
     assert not torch.equal(found.predictor[0].weight, learns.trainer.module.predictor[0].weight)
     targets = learns.agent.calls[0].intrinsic_targets
     np.testing.assert_allclose(targets, expected_pay(surprise, one.sequence.steps, rule), rtol=1e-5)
@@ -85,11 +84,11 @@ def test_pay_is_made_in_evaluation_mode():
     learns.trainer.module.train()
     found = copy.deepcopy(learns.trainer.module).eval()
     one = sample(spec=spec)
-    learns(one, num_traces=4)
+    learns(one)
     expected = expected_pay(found.surprise(one.sequence).numpy(), one.sequence.steps, "paid")
     np.testing.assert_allclose(learns.agent.calls[0].intrinsic_targets, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_only_a_representation_that_normalises_is_shown_all_there_is():
-    assert not learner().needs_statistics
-    assert not Learner(Recorder(), None).needs_statistics
+    assert not learner().needs_statistics()
+    assert not Learner(Recorder(), None).needs_statistics()

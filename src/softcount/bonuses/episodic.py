@@ -16,6 +16,7 @@ import numpy as np
 
 from softcount.bonuses.batches import check_batch, take_embedding
 from softcount.bonuses.normalise import NormaliserConfig, make_normaliser
+from softcount.bonuses.plain import PlainBonus
 from softcount.memory.episodic import EpisodicConfig, EpisodicMemory
 from softcount.types import Array, Features, State
 
@@ -30,7 +31,7 @@ class EpisodicBonusConfig:
     """What its rewards are divided by."""
 
 
-class Episodic:
+class Episodic(PlainBonus):
     """Pays embeddings unlike those of the same episode.
 
     >>> config = EpisodicBonusConfig(memory=EpisodicConfig(dim=2, neighbours=1))
@@ -42,13 +43,16 @@ class Episodic:
     [0.0, 90.58, 1.0, 0.0]
     """
 
-    made_where: Literal["acting", "learning"] = "acting"
+    lasts: Literal["life", "episode"] = "episode"
 
     def __init__(self, config: EpisodicBonusConfig | None = None, *, num_envs: int = 1) -> None:
         self.config = config or EpisodicBonusConfig()
         self.memory = EpisodicMemory(self.config.memory, num_envs)
         self.normaliser = make_normaliser(self.config.normaliser)
         self._metrics: dict[str, float] = {}
+
+    def can_read(self, features: Features) -> bool:
+        return features.embedding is not None
 
     def observe(
         self, features: Features, env_ids: Array, is_first: Array, task_ids: Array | None = None
@@ -63,7 +67,7 @@ class Episodic:
         self._metrics = {"reward": float(paid.mean()), "raw_reward": float(raw.mean())}
         return paid
 
-    def score(self, features: Features, env_ids: Array | None = None) -> Array:
+    def score(self, features: Features, env_ids: Array | None = None, task_ids: Array | None = None) -> Array:
         """Returns what each row would be paid now in the episodes of `env_ids`; nothing changes."""
         embedding = take_embedding(features, "Episodic")
         ids = np.arange(len(embedding)) if env_ids is None else np.asarray(env_ids)

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from softcount.bonuses.batches import check_batch, take_embedding, take_surprise
+from softcount.bonuses.plain import PlainBonus
 from softcount.memory.episodic import EpisodicConfig, EpisodicMemory
 from softcount.types import Array, Features, State
 
@@ -35,7 +36,7 @@ class NguConfig:
             raise ValueError(f"NguConfig.largest_factor is {self.largest_factor!r}; expected at least 1")
 
 
-class Ngu:
+class Ngu(PlainBonus):
     """Pays what is new in the episode, more so where it surprises.
 
     >>> bonus = Ngu(NguConfig(memory=EpisodicConfig(dim=1, neighbours=1)), num_envs=1)
@@ -46,7 +47,7 @@ class Ngu:
     (0.0, 1.0, 1.0, 2.41)
     """
 
-    made_where: Literal["acting", "learning"] = "acting"
+    lasts: Literal["life", "episode"] = "episode"
 
     def __init__(self, config: NguConfig | None = None, *, num_envs: int = 1) -> None:
         self.config = config or NguConfig()
@@ -55,6 +56,9 @@ class Ngu:
         self.error_mean = 0.0
         self.error_squares = 0.0  # Σ (err − mean)²
         self._metrics: dict[str, float] = {}
+
+    def can_read(self, features: Features) -> bool:
+        return features.embedding is not None and features.surprise is not None
 
     def observe(
         self, features: Features, env_ids: Array, is_first: Array, task_ids: Array | None = None
@@ -78,7 +82,7 @@ class Ngu:
         }
         return paid
 
-    def score(self, features: Features, env_ids: Array | None = None) -> Array:
+    def score(self, features: Features, env_ids: Array | None = None, task_ids: Array | None = None) -> Array:
         """Returns what each row would be paid now in the episodes of `env_ids`; nothing changes."""
         embedding, surprise = take_embedding(features, "Ngu"), take_surprise(features, "Ngu")
         ids = np.arange(len(embedding)) if env_ids is None else np.asarray(env_ids)

@@ -11,12 +11,12 @@ led to it. One memory serves all environments and all tasks (Decision 55).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
 from softcount.bonuses.batches import check_batch, take_embedding
 from softcount.bonuses.normalise import NormaliserConfig, make_normaliser
+from softcount.bonuses.plain import PlainBonus
 from softcount.memory import Observed, RecodeConfig, RecodeMemory
 from softcount.memory.memory import EngineName
 from softcount.types import Array, Features, State
@@ -41,7 +41,7 @@ DM_HARD_8 = RecodeBonusConfig(
 """The paper's table of DM-HARD-8 hyper-parameters, as far as it concerns the bonus."""
 
 
-class Recode:
+class Recode(PlainBonus):
     """Pays little-visited embeddings: RECODE's memory with its normaliser.
 
     >>> config = RecodeBonusConfig(memory=RecodeConfig(size=50, dim=2, warmup_atoms=2),
@@ -52,8 +52,6 @@ class Recode:
     [0.0, 0.0, 0.5, 100.0]
     """
 
-    made_where: Literal["acting", "learning"] = "acting"
-
     def __init__(
         self,
         config: RecodeBonusConfig | None = None,
@@ -63,15 +61,19 @@ class Recode:
         num_threads: int = 1,
     ) -> None:
         self.config = config or RecodeBonusConfig()
+        self._engine: tuple[EngineName, int] = engine, num_threads
         self.memory = RecodeMemory(self.config.memory, seed=seed, engine=engine, num_threads=num_threads)
         self.normaliser = make_normaliser(self.config.normaliser)
         self.observed: Observed | None = None  # what the memory did with the last batch
         self._metrics: dict[str, float] = {}
 
     @property
-    def is_warm(self) -> bool:
-        """Whether the memory has left its warm-up, so that rewards are paid."""
+    def is_paying(self) -> bool:
+        """Whether the memory has left its warm-up."""
         return len(self.memory) >= self.config.memory.num_warmup
+
+    def can_read(self, features: Features) -> bool:
+        return features.embedding is not None
 
     def observe(
         self, features: Features, env_ids: Array, is_first: Array, task_ids: Array | None = None
@@ -89,10 +91,10 @@ class Recode:
         self.observed, self._metrics = observed, _describe(paid, raw, observed)
         return paid
 
-    def score(self, features: Features, env_ids: Array | None = None) -> Array:
+    def score(self, features: Features, env_ids: Array | None = None, task_ids: Array | None = None) -> Array:
         """Returns what each row would be paid now; nothing changes."""
         embedding = take_embedding(features, "Recode")
-        if not self.is_warm:
+        if not self.is_paying:
             return np.zeros(len(embedding), np.float32)
         return self.normaliser.apply(self.memory.score(embedding)).astype(np.float32)
 
@@ -103,6 +105,23 @@ class Recode:
             "atoms": float(len(self.memory)),
             "d2_ema": self.memory.d2_ema,
             "observed": float(self.memory.num_observed),
+        }
+
+    def twin(self) -> Recode:
+        engine, num_threads = self._engine
+        other = Recode(self.config, engine=engine, num_threads=num_threads)
+        other.load_state_dict(self.state_dict())
+        return other
+
+    def memories(self) -> dict[str, RecodeMemory]:
+        return {"": self.memory}
+
+    def describe(self) -> dict[str, float]:
+        return {
+            "occupied": len(self.memory) / self.memory.config.size,
+            "insertions": self._metrics.get("inserted_fraction", 0.0),
+            "d_ema": float(np.sqrt(self.memory.d2_ema)),
+            "age_p50": float(np.median(self.memory.ages)) if len(self.memory) else 0.0,
         }
 
     def state_dict(self) -> State:

@@ -4,7 +4,7 @@
     RNDonAP          r = err / σ(err)               (the paper's App. on RND, Decision 56)
     [BYOL-Explore]   r = max(l/σ(l) − μ, 0)         l from a sequence, so made in learning
 
-The errors come with the features; this file only scales them. `made_where` says who
+The errors come with the features; this file only scales them. `paid_in` says who
 must call `observe`: the actor with each observation, or the learner with each batch.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from softcount.bonuses.batches import check_batch, take_surprise
 from softcount.bonuses.normalise import NormaliserConfig, make_normaliser
+from softcount.bonuses.plain import PlainBonus
 from softcount.types import Array, Features, State
 
 
@@ -26,18 +27,16 @@ class SurpriseConfig:
 
     normaliser: NormaliserConfig = field(default_factory=lambda: NormaliserConfig(kind="return_std"))
     """What errors are divided by."""
-    made_where: Literal["acting", "learning"] = "acting"
+    paid_in: Literal["acting", "learning"] = "acting"
     """Who sees the error: the actor (RND) or the learner (BYOL-Explore)."""
 
 
 RND = SurpriseConfig()
 RND_ON_AP = SurpriseConfig(normaliser=NormaliserConfig(kind="reward_std"))
-BYOL_EXPLORE = SurpriseConfig(
-    normaliser=NormaliserConfig(kind="prioritised", step=0.01), made_where="learning"
-)
+BYOL_EXPLORE = SurpriseConfig(normaliser=NormaliserConfig(kind="prioritised", step=0.01), paid_in="learning")
 
 
-class Surprise:
+class Surprise(PlainBonus):
     """Pays prediction errors, scaled.
 
     >>> bonus = Surprise(SurpriseConfig(normaliser=NormaliserConfig(kind="none")))
@@ -48,9 +47,12 @@ class Surprise:
 
     def __init__(self, config: SurpriseConfig | None = None) -> None:
         self.config = config or SurpriseConfig()
-        self.made_where: Literal["acting", "learning"] = self.config.made_where
+        self.paid_in: Literal["acting", "learning"] = self.config.paid_in
         self.normaliser = make_normaliser(self.config.normaliser)
         self._metrics: dict[str, float] = {}
+
+    def can_read(self, features: Features) -> bool:
+        return features.surprise is not None
 
     def observe(
         self, features: Features, env_ids: Array, is_first: Array, task_ids: Array | None = None
@@ -64,7 +66,7 @@ class Surprise:
         self._metrics = {"reward": float(paid.mean()), "raw_reward": float(surprise.mean())}
         return paid
 
-    def score(self, features: Features, env_ids: Array | None = None) -> Array:
+    def score(self, features: Features, env_ids: Array | None = None, task_ids: Array | None = None) -> Array:
         """Returns what each row would be paid now; nothing changes."""
         return self.normaliser.apply(take_surprise(features, "Surprise")).astype(np.float32)
 

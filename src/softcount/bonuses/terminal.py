@@ -14,9 +14,14 @@ from typing import Literal
 
 import numpy as np
 
-from softcount.types import Array, Bonus, Features
+from softcount.types import Array, Bonus, Features, take_rows
 
 TerminalObservations = Literal["paid", "unpaid", "skipped"]
+
+
+def shown(is_terminal: Array, rule: TerminalObservations) -> Array:
+    """Returns which rows a bonus gets to see."""
+    return np.flatnonzero(~is_terminal) if rule == "skipped" else np.arange(len(is_terminal))
 
 
 def observe(
@@ -26,14 +31,15 @@ def observe(
     is_first: Array,
     is_terminal: Array,
     rule: TerminalObservations,
+    task_ids: Array | None = None,
 ) -> Array:
     """Shows rows to a bonus as the rule says; returns what each is paid, float32 `[B]`."""
     rewards = np.zeros(len(env_ids), np.float32)
-    rows = np.flatnonzero(~is_terminal) if rule == "skipped" else np.arange(len(env_ids))
+    rows = shown(is_terminal, rule)
     if len(rows) == 0:
         return rewards
-    shown = Features(*(None if part is None else part[rows] for part in features))
-    rewards[rows] = bonus.observe(shown, env_ids[rows], is_first[rows])
+    tasks = None if task_ids is None else task_ids[rows]
+    rewards[rows] = bonus.observe(take_rows(features, rows), env_ids[rows], is_first[rows], tasks)
     if rule == "unpaid":
         rewards[is_terminal] = 0.0
     return rewards

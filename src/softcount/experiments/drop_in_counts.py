@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from softcount.bonuses import PlaceCount
-from softcount.types import Array
+from softcount.types import Array, Features
 
 
 class CountingVectorEnv(VectorWrapper):  # type: ignore[type-arg]
@@ -34,7 +34,7 @@ class CountingVectorEnv(VectorWrapper):  # type: ignore[type-arg]
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Counts the places that were reached; the step that only restarts is counted and paid 0."""
         obs, reward, terminated, truncated, info = self.env.step(actions)
-        paid = self.bonus.observe_places(info["place"], np.arange(self.num_envs), self._is_over)
+        paid = self.bonus.observe(Features(place=info["place"]), np.arange(self.num_envs), self._is_over)
         self._is_over = terminated | truncated
         return obs, reward, terminated, truncated, {**info, "intrinsic_reward": paid}
 
@@ -53,7 +53,9 @@ def counting_vec_env(env: Any, weight: float) -> Any:
             obs, reward, dones, infos = self.venv.step_wait()
             places = np.array([info["place"] for info in infos])
             everyone = np.arange(self.num_envs)
-            paid = weight * self.bonus.observe_places(places, everyone, np.zeros(self.num_envs, bool))
+            paid = weight * self.bonus.observe(
+                Features(place=places), everyone, np.zeros(self.num_envs, bool)
+            )
             for info, own, extra in zip(infos, reward, paid, strict=True):
                 info["extrinsic_reward"], info["intrinsic_reward"] = float(own), float(extra)
             return obs, reward + paid.astype(reward.dtype), dones, infos

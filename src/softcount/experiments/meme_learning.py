@@ -24,17 +24,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from softcount.agents.meme.acting import ActingMeme, FixedMixture, MixtureBehaviour
 from softcount.agents.meme.agent import Meme, MemeConfig
 from softcount.agents.meme.bandit import Bandit, BanditConfig, best_arm
 from softcount.agents.meme.loss import LossConfig
-from softcount.agents.meme.network import MemeNetwork, NetworkConfig
+from softcount.agents.meme.network import NetworkConfig
 from softcount.agents.meme.policies import epsilon_ladder
 from softcount.envs.toys import Catch, Chain, CueMemory, ToyVector, TwoWorlds, World
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
 from softcount.launch.local import LocalLoop, Roles
 from softcount.replay.sequences import ReplayConfig, SequenceReplay
-from softcount.roles.actor import Actor, FixedMixture
+from softcount.roles.actor import Actor
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner
 from softcount.roles.memory_server import MemoryServer
@@ -147,18 +148,21 @@ def build(task: Task, seed: int) -> Roles:
     """Puts the roles of a run together."""
     env = ToyVector(task.world, num_envs=NUM_ENVS, seed=seed)
     agent = Meme(env.observation_spec, env.action_spec, task.config, seed=seed)
-    network = MemeNetwork(env.observation_spec, env.action_spec, task.config.network)
-    inference = Inference(network, None, task.config)
+    network = ActingMeme(env.observation_spec, env.action_spec, task.config)
+    inference = Inference(network, None, env.action_spec)
     if task.forgets:
         for one in (agent.online, agent.target, network):
             assert one.core is not None
             one.core = Forgetful(one.core)  # type: ignore[assignment]
     num_arms = task.config.network.num_mixtures
     bandits = [Bandit(num_arms, task.bandit, seed=1000 * seed + n) for n in range(NUM_ENVS)]
+    behaviour: Any = MixtureBehaviour(bandits, epsilon_ladder(NUM_ENVS, *task.epsilons))
+    if task.mixture is not None:
+        behaviour = FixedMixture(task.mixture, NUM_ENVS, 0.0)
+        behaviour.epsilon = epsilon_ladder(NUM_ENVS, *task.epsilons)
     actor = Actor(
         env,
-        bandits=bandits if task.mixture is None else [FixedMixture(task.mixture)] * NUM_ENVS,
-        epsilon=epsilon_ladder(NUM_ENVS, *task.epsilons),
+        behaviour,
         state=inference.initial_state(NUM_ENVS),
         feature_state=(),
         seed=seed,
@@ -187,17 +191,17 @@ def run(task: Task, seed: int) -> Curve:
 
 def evaluate(task: Task, roles: Roles, seed: int) -> float:
     """Plays two greedy episodes in copies of all environments; returns their mean return."""
+    played: Any = roles.actor.behaviour
     if task.mixture is not None:
         arms = [task.mixture] * NUM_ENVS
     elif task.own_arms:
-        arms = [best_arm(bandit.statistics()) for bandit in roles.actor.bandits]
+        arms = [best_arm(bandit.statistics()) for bandit in played.bandits]
     else:
-        arms = [best_arm(roles.actor.statistics())] * NUM_ENVS
+        arms = [played.best_mixture()] * NUM_ENVS
     env = ToyVector(task.world, num_envs=2 * NUM_ENVS, seed=seed)
     actor = Actor(
         env,
-        bandits=[FixedMixture(arm) for arm in arms * 2],
-        epsilon=np.zeros(env.num_envs),
+        FixedMixture(np.array(arms * 2), env.num_envs, 0.0),
         state=roles.inference.initial_state(env.num_envs),
         feature_state=(),
         seed=seed,

@@ -88,9 +88,9 @@ def run_one(seed: int) -> dict[str, Any]:
         features = _features(acting, rnd, walks.observation[t, ids])
         is_first, place = walks.is_first[t, ids], walks.place[t, ids]
         rewards = recode.observe(features, ids, is_first), surprise.observe(features, ids, is_first)
-        if recode.is_warm:
+        if recode.is_paying:
             paid.append((np.full(len(ids), t), visits[place], *rewards))
-        if recode.is_warm and is_withheld.any():
+        if recode.is_paying and is_withheld.any():
             unseen = _features(acting, rnd, walks.observation[t, is_withheld])
             asked.append((np.full(is_withheld.sum(), t), recode.score(unseen), surprise.score(unseen)))
         np.add.at(visits, place, 1)

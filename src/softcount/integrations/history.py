@@ -16,13 +16,12 @@ from softcount.types import (
     ActionSpec,
     Array,
     ArraySpec,
-    ContinuousActions,
-    DiscreteActions,
     Observation,
     ObservationSpec,
     Sequence,
     State,
     Step,
+    action_array,
     map_arrays,
     zeros,
 )
@@ -46,7 +45,7 @@ class History:
         self.capacity = capacity
         self.num_rows = np.zeros(num_envs, np.int64)  # ever written, by environment
         self.observation = _zeros(observation_spec, num_envs, capacity)
-        self.prev_action = zeros(action_array_spec(action_spec), num_envs, capacity)
+        self.prev_action = zeros(action_array(action_spec), num_envs, capacity)
         self.action = np.zeros_like(self.prev_action)
         self.flags = np.zeros((num_envs, capacity, 3), bool)  # is_first, is_last, is_terminal
 
@@ -127,15 +126,6 @@ class History:
         map_arrays(lambda ring, saved: ring.__setitem__(..., saved), self.observation, state["observation"])
         for name in ("num_rows", "prev_action", "action", "flags"):
             getattr(self, name)[...] = state[name]
-
-
-def action_array_spec(spec: ActionSpec) -> ArraySpec:
-    """Shape and dtype of one action."""
-    if isinstance(spec, DiscreteActions):
-        return ArraySpec((), "int64")
-    if isinstance(spec, ContinuousActions):
-        return ArraySpec((len(spec.low),), "float32")
-    return ArraySpec((len(spec.nums),), "int64")
 
 
 def _zeros(spec: ObservationSpec, *leading: int) -> Any:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from softcount.envs.spaces import to_action_spec, to_observation_spec
-from softcount.integrations.history import action_array_spec
-from softcount.types import Array, ArraySpec, ObservationSpec
+from softcount.types import Array, ArraySpec, ObservationSpec, action_array
 
 
 class Inputs:
@@ -45,7 +44,7 @@ class Inputs:
 
     def actions(self, value: Any) -> Array:
         """Returns actions `[N]` or `[N, n]`."""
-        spec = action_array_spec(self.action_spec)
+        spec = action_array(self.action_spec)
         array = to_numpy(value)
         expected = (self.num_envs, *spec.shape)
         if array.shape == (*expected, 1) and spec.shape == ():

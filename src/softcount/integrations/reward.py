@@ -31,18 +31,19 @@ import torch
 from torch import nn
 
 from softcount import store
+from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.bonuses.terminal import observe
 from softcount.integrations.config import IntrinsicRewardConfig
 from softcount.integrations.defaults import choose_representation, choose_trainer
-from softcount.integrations.history import History, action_array_spec
+from softcount.integrations.history import History
 from softcount.integrations.inputs import Inputs
 from softcount.integrations.schedules import Schedule, as_schedule
 from softcount.representations.features import Representation, as_tensors
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.memory_server import MemoryServer
-from softcount.taxonomy import make_bonus, parse
-from softcount.types import Array, Features, Sequence, State, map_arrays, zeros
+from softcount.taxonomy import parse
+from softcount.types import Array, Features, Sequence, State, map_arrays, no_action
 
 AutoresetMode = Literal["next_step", "same_step"]
 
@@ -101,12 +102,14 @@ class IntrinsicReward:
         self.trainer = RepresentationTrainer(representation, how)
         self._acting = _acting_copy(self.trainer)
         bonus = make_bonus(
-            self.recipe,
-            dim=cast(Any, representation).dim,
-            num_envs=num_envs,
-            seed=seed,
-            memory=cfg.memory,
-            normaliser=cfg.normaliser,
+            self.recipe.bonus,
+            BonusConfig(memory=cfg.memory, normaliser=cfg.normaliser),
+            Place(
+                dim=cast(Any, representation).dim,
+                representation=self.recipe.representation,
+                num_envs=num_envs,
+                seed=seed,
+            ),
         )
         assert bonus is not None
         self.bonus = bonus
@@ -157,16 +160,16 @@ class IntrinsicReward:
 
         Episodic bonuses compare with the running episodes of `env_ids` (default: row i with environment i).
         """
-        if self.bonus.made_where == "learning":
+        if self.bonus.paid_in == "learning":
             raise ValueError(
                 f"{self.recipe.name} is surprised by sequences; it cannot score single observations"
             )
         observation = self.inputs.observation(obs, "obs")
         num = len(next(iter(observation.values())) if isinstance(observation, Mapping) else observation)
-        is_first, no_action = np.zeros(num, bool), zeros(action_array_spec(self.inputs.action_spec), num)
+        is_first, none = np.zeros(num, bool), no_action(self.inputs.action_spec, num)
         fresh = as_tensors(cast(Any, self._acting).initial_state(num), self.device)
-        features, _ = self._represent(observation, no_action, is_first, fresh)
-        if features.is_empty:
+        features, _ = self._represent(observation, none, is_first, fresh)
+        if not self.bonus.can_read(features):
             return np.zeros(num, np.float32)
         ids = None if env_ids is None else np.asarray(env_ids)
         return self.bonus.score(features, ids) * np.float32(self.weight(self.num_steps))
@@ -311,9 +314,9 @@ class IntrinsicReward:
         map_arrays(lambda old, new: old.__setitem__(torch.from_numpy(rows), new), self._state, state)
         if not self.is_paying:
             return np.zeros(len(rows), np.float32)
-        if self.bonus.made_where == "learning":
+        if self.bonus.paid_in == "learning":
             return self._surprise_now(rows, is_first, is_terminal)
-        return self._server(features, rows, is_first, is_terminal, None)
+        return self._server(features, rows, is_first, is_terminal)
 
     def _surprise_now(self, rows: Array, is_first: Array, is_terminal: Array) -> Array:
         """BYOL-Explore: every prediction of the row that just arrived, from the newest window."""

@@ -1,18 +1,23 @@
-"""From a configuration to roles: the one place where everything is put together."""
+"""From a configuration to roles: the one place where everything is put together.
+
+What is special about an agent stands in one function of `AGENTS`; the rest is common to all.
+"""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from torch import nn
 
+from softcount.agents.meme.acting import ActingMeme, MixtureBehaviour
 from softcount.agents.meme.agent import Meme
 from softcount.agents.meme.bandit import Bandit
-from softcount.agents.meme.network import MemeNetwork
 from softcount.agents.meme.policies import epsilon_ladder
+from softcount.agents.protocols import ActingNetwork, Agent, Behaviour
+from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.config import RunConfig
 from softcount.envs.make import make
 from softcount.launch.local import Roles
@@ -25,8 +30,9 @@ from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner
 from softcount.roles.memory_server import MemoryServer
 from softcount.roles.replay_server import ReplayServer
-from softcount.taxonomy import Recipe, make_bonus, parse
-from softcount.types import VectorEnv
+from softcount.taxonomy import Recipe, parse
+from softcount.tensors import to_arrays
+from softcount.types import Bonus, Source, VectorEnv
 
 
 class Seeds(NamedTuple):
@@ -42,6 +48,15 @@ class Seeds(NamedTuple):
     evaluation: int
 
 
+class Parts(NamedTuple):
+    """What an agent brings."""
+
+    agent: Agent
+    network: ActingNetwork
+    behaviour: Behaviour
+    source: Source
+
+
 def seeds_of(seed: int) -> Seeds:
     states = np.random.SeedSequence(seed).generate_state(len(Seeds._fields))
     return Seeds(*(int(state) for state in states))
@@ -50,7 +65,7 @@ def seeds_of(seed: int) -> Seeds:
 def parse_agent(name: str) -> Recipe:
     """Reads the agent's name and makes sure that it can be trained here."""
     recipe = parse(name)
-    if recipe.agent != "meme":
+    if recipe.agent not in AGENTS:
         what = "V-MPO is not there yet" if recipe.agent == "vmpo" else "the name has no agent"
         raise ValueError(f"{name!r} cannot be trained: {what}; expected a name like 'MEME-RECODE-AP'")
     return recipe
@@ -63,72 +78,93 @@ def make_env(config: RunConfig, num_envs: int, seed: int) -> VectorEnv:
 def build(config: RunConfig) -> Roles:
     """Builds all roles of a run."""
     recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
+    env = make_env(config, config.num_envs, seeds.env)
+    parts = AGENTS[str(recipe.agent)](config, env, seeds)
+    representation = build_representation(recipe, env, config, seeds.representation)
+    trainer = None if representation is None else RepresentationTrainer(representation, config.trainer)
+    dim = None if trainer is None else trainer.representation.dim
+    bonus = build_bonus(config, recipe, env, dim, seeds.memory)
+    inference = Inference(parts.network, copy.deepcopy(representation), env.action_spec, config.device)
+    actor = Actor(
+        env,
+        parts.behaviour,
+        state=inference.initial_state(config.num_envs),
+        feature_state=inference.initial_feature_state(config.num_envs),
+        seed=seeds.actor,
+    )
+    if recipe.bonus == "place_count" and actor.timestep.place is None:
+        raise ValueError(f"true counts need a world that knows its places; {config.env} does not")
+    is_late = bonus is not None and bonus.paid_in == "learning"  # one owner each
+    return Roles(
+        actor=actor,
+        inference=inference,
+        memory=MemoryServer(None if is_late else bonus, config.terminal_observations),
+        replay=parts.source,
+        learner=Learner(
+            parts.agent,
+            trainer,
+            bonus=bonus if is_late else None,
+            terminal_observations=config.terminal_observations,
+        ),
+    )
+
+
+def build_meme(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
+    """MEME: a replay, a bandit and an ε for each environment."""
+    agent = Meme(env.observation_spec, env.action_spec, config.meme, seed=seeds.agent, device=config.device)
+    network = ActingMeme(env.observation_spec, env.action_spec, config.meme)
+    bandit_seeds = np.random.SeedSequence(seeds.bandits).generate_state(config.num_envs)
+    num_mixtures = config.meme.network.num_mixtures
+    behaviour = MixtureBehaviour(
+        [Bandit(num_mixtures, config.bandit, seed=int(s)) for s in bandit_seeds],
+        epsilon_ladder(config.num_envs, config.epsilon_base, config.epsilon_power),
+        evaluation_epsilon=config.evaluation_epsilon,
+    )
+    state = tuple(to_arrays(network.initial_state(1), copy=True))
+    replay = SequenceReplay(config.replay, config.num_envs, env.observation_spec, state=state)
+    source = ReplayServer(
+        replay, config.batch_size, seeds.replay, importance_exponent=config.importance_exponent
+    )
+    return Parts(agent, network, behaviour, source)
+
+
+def build_bonus(
+    config: RunConfig, recipe: Recipe, env: VectorEnv, dim: int | None, seed: int
+) -> Bonus | None:
+    """The bonus of a run; needs no torch."""
     if config.relabel and recipe.bonus in ("episodic", "ngu"):
         raise ValueError(
             f"relabel is on, but the pay of {config.agent} depends on the episode and cannot be asked later; "
             "switch it off with --no-relabel"
         )
-    env = make_env(config, config.num_envs, seeds.env)
-    agent = Meme(env.observation_spec, env.action_spec, config.meme, seed=seeds.agent)
-    representation = _make_representation(recipe, env, config, seeds.representation)
-    trainer = None
-    dim = None
-    if representation is not None:
-        trainer = RepresentationTrainer(representation, config.trainer)
-        dim = trainer.representation.dim
-    bonus = make_bonus(
-        recipe,
-        dim=dim,
-        num_envs=config.num_envs,
-        seed=seeds.memory,
+    settings = BonusConfig(
         memory=config.memory,
+        follows=config.reembed_every > 0,
+        episodic=config.episodic,
+        ngu=config.ngu,
+        surprise=config.surprise,
         normaliser=config.normaliser,
+        engine=config.engine,
+        num_threads=config.memory_threads,
     )
-    inference = Inference(
-        MemeNetwork(env.observation_spec, env.action_spec, config.meme.network),
-        copy.deepcopy(representation),
-        config.meme,
-    )
-    bandit_seeds = np.random.SeedSequence(seeds.bandits).generate_state(config.num_envs)
-    actor = Actor(
-        env,
-        bandits=[Bandit(config.meme.network.num_mixtures, config.bandit, seed=int(s)) for s in bandit_seeds],
-        epsilon=epsilon_ladder(config.num_envs, config.epsilon_base, config.epsilon_power),
-        state=inference.initial_state(config.num_envs),
-        feature_state=inference.initial_feature_state(config.num_envs),
-        seed=seeds.actor,
-    )
-    replay = SequenceReplay(
-        config.replay, config.num_envs, env.observation_spec, state=inference.initial_state(1)
-    )
-    return Roles(
-        actor=actor,
-        inference=inference,
-        memory=MemoryServer(bonus, config.terminal_observations, keeps_exemplars=config.reembed_every > 0),
-        replay=ReplayServer(replay, config.batch_size, seeds.replay),
-        learner=Learner(
-            agent,
-            trainer,
-            bonus=bonus,
-            terminal_observations=config.terminal_observations,
-            importance_exponent=config.importance_exponent,
-        ),
-    )
+    place = Place(dim=dim, representation=recipe.representation, num_envs=config.num_envs, seed=seed)
+    return make_bonus(recipe.bonus, settings, place, tasks=env.task_names if config.memory_per_task else ())
 
 
-def _make_representation(recipe: Recipe, env: VectorEnv, config: RunConfig, seed: int) -> nn.Module | None:
+def build_representation(recipe: Recipe, env: VectorEnv, config: RunConfig, seed: int) -> nn.Module | None:
+    """The representation that a name asks for; None where it asks for none."""
     if recipe.representation == "none":
         return None
-    kind = (
-        recipe.representation if recipe.surprise == "none" else f"{recipe.representation}+{recipe.surprise}"
-    )
-    return make_representation(kind, env.observation_spec, env.action_spec, config.representation, seed=seed)
+    kind = recipe.representation_kind
+    settings = config.representation
+    module = make_representation(kind, env.observation_spec, env.action_spec, settings, seed=seed)
+    return module.to(config.device)
 
 
 def build_evaluator(config: RunConfig, inference: Inference) -> Evaluator:
-    """Builds an evaluator with environments of its own that plays the distilled policy of what acts."""
+    """Builds an evaluator with environments of its own that plays what acts."""
     env = make_env(config, config.evaluation_episodes, seeds_of(config.seed).evaluation)
-    if config.meme.loss.distillation_weight > 0:
-        steady = replace(config.meme, act_on="policy")
-        inference = Inference(inference.network, inference.representation, steady)
-    return Evaluator(env, inference, epsilon=config.evaluation_epsilon)
+    return Evaluator(env, inference)
+
+
+AGENTS: dict[str, Callable[[RunConfig, VectorEnv, Seeds], Parts]] = {"meme": build_meme}

@@ -15,19 +15,21 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from softcount.envs.coverage import Coverage
 from softcount.records import Means
-from softcount.replay.sequences import Sample
 from softcount.roles.actor import Actor
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner, Update
 from softcount.roles.memory_server import MemoryServer
-from softcount.roles.replay_server import ReplayServer
-from softcount.types import Array, State, map_arrays
+from softcount.types import Array, Observation, Sample, Source, State, map_arrays
+
+AT_ONCE = 2048
+"""How many observations are embedded in one go."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Roles:
     actor: Actor
     inference: Inference
     memory: MemoryServer
-    replay: ReplayServer
+    replay: Source
     learner: Learner
 
 
@@ -58,9 +60,8 @@ class LocalLoop:
         self.roles, self.relabel, self.reembed_every = roles, relabel, reembed_every
         self.num_steps = 0  # real transitions; the step into a FIRST is none
         self.num_updates = 0
-        self.coverage = (
-            Coverage(roles.actor.env.num_places) if roles.actor.timestep.place is not None else None
-        )
+        num_places = roles.actor.num_places()
+        self.coverage = None if num_places == -1 else Coverage(num_places)
         self.means = Means()
         self.seconds = dict.fromkeys(
             ("inference", "memory", "actor", "replay", "relabel", "learner_wait"), 0.0
@@ -73,12 +74,13 @@ class LocalLoop:
     def step(self) -> None:
         """Takes one step in every environment, and starts the learning that this makes due."""
         actor, inference, memory, replay, _ = vars(self.roles).values()
-        now = actor.timestep
+        now, env_ids, task_ids = actor.arrival()
         with self._timed("inference"):
             reply = inference(actor.request())
         with self._timed("memory"):
+            features = reply.features._replace(place=now.place)
             intrinsic = memory(
-                reply.features, actor.env_ids, now.is_first, now.is_terminal, now.place, now.observation
+                features, env_ids, now.is_first, now.is_terminal, task_ids, self._founding(now.observation)
             )
         with self._timed("actor"):
             row, state = actor.step(reply, intrinsic)
@@ -88,6 +90,10 @@ class LocalLoop:
         while replay.due():
             self._publish()
             self._start_update()
+
+    def _founding(self, observation: Observation) -> Observation:
+        """Returns what atoms are to keep: nothing where they stay where they are."""
+        return observation if self.reembed_every else None
 
     def _count(self, place: Array | None, is_first: Array, intrinsic: Array) -> None:
         if self.coverage is not None and place is not None:
@@ -105,28 +111,40 @@ class LocalLoop:
             update = self.pending.result()
         with self._timed("inference"):
             self.roles.inference.load(self.roles.learner.parameters())
-        self.roles.replay.reprioritise(update.ids, update.priorities)
+        if update.priorities is not None:
+            self.roles.replay.reprioritise(update.ids, update.priorities)
         self.means.add(update.metrics)
         self.num_updates += 1
         self.pending = None
         if self.reembed_every and self.num_updates % self.reembed_every == 0:
             with self._timed("memory"):
-                self.roles.memory.reembed(self.roles.inference.embed)
+                self._move_atoms()
+
+    def _move_atoms(self) -> None:
+        """Puts the atoms where the observations that founded them are embedded now."""
+        memory, num = self.roles.memory, self.roles.memory.num_founded()
+        borders = range(0, num, AT_ONCE)
+        parts = [
+            self.roles.inference.embed(memory.founding_observations(start, min(start + AT_ONCE, num)))
+            for start in borders
+        ]
+        if parts:
+            memory.move_atoms(map_arrays(lambda *leaves: np.concatenate(leaves), *parts))
 
     def _start_update(self) -> None:
         with self._timed("replay"):
-            if self.roles.learner.needs_statistics:
-                for observation in self.roles.replay.observations():
-                    self.roles.learner.learn_statistics(observation)
+            if self.roles.learner.needs_statistics():
+                for number in range(self.roles.replay.num_parts()):
+                    self.roles.learner.learn_statistics(self.roles.replay.part(number))
             sample = self.roles.replay.sample()
         with self._timed("relabel"):
             targets = self._relabelled(sample) if self.relabel else None
         with self._timed("learner_wait"):  # all of it where nothing overlaps
-            self.pending = self._submit(self._learn, sample, self.roles.replay.num_traces, targets)
+            self.pending = self._submit(self._learn, sample, targets)
 
-    def _learn(self, sample: Sample, num_traces: int, targets: Array | None) -> Update:
+    def _learn(self, sample: Sample, targets: Array | None) -> Update:
         started = time.perf_counter()
-        update = self.roles.learner(sample, num_traces, targets)
+        update = self.roles.learner(sample, targets)
         self.learner_seconds += time.perf_counter() - started
         return update
 
@@ -136,18 +154,16 @@ class LocalLoop:
         Rows that were paid nothing when they were new (first and withheld last ones) stay so.
         """
         steps = sample.sequence.steps
-        shape = steps.intrinsic.shape
-        flat = map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), steps.observation)
-        place = steps.extras["place"].ravel() if "place" in steps.extras else None
-        score = self.roles.memory.scorer()
-        rewards = score(
-            self.roles.inference.embed(flat),
-            np.arange(len(steps.reward.ravel())),
-            steps.is_first.ravel(),
-            place,
-        )
-        is_withheld = steps.is_terminal & (self.roles.memory.terminal_observations != "paid")
-        return np.where(is_withheld, 0.0, rewards.reshape(shape)).astype(np.float32)
+        flat = map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), steps._replace(extras=dict(steps.extras)))
+        features = self.roles.inference.embed(flat.observation)._replace(place=flat.extras.get("place"))
+        ids = np.arange(len(flat.reward))
+        rewards = self.roles.memory.score(features, ids, flat.is_first, flat.is_terminal, flat.extras["task"])
+        return np.asarray(rewards).reshape(steps.intrinsic.shape)
+
+    def segments(self) -> dict[str, Callable[[], State]]:
+        """Returns makers of the replay's segments that the last `state_dict` refers to."""
+        replay = self.roles.replay
+        return {name: partial(replay.segment, name) for name in replay.segment_names()}
 
     @contextmanager
     def _timed(self, role: str) -> Iterator[None]:

@@ -10,8 +10,6 @@ from typing import Any, cast
 import numpy as np
 
 from softcount import store
-from softcount.agents.meme.bandit import best_arm
-from softcount.bonuses.recode import Recode
 from softcount.config import RunConfig
 from softcount.envs.coverage import Mapped, draw_heat_map
 from softcount.envs.disco_maze import PALETTE
@@ -21,14 +19,14 @@ from softcount.launch.local import LocalLoop
 from softcount.launch.run import CHECKPOINTS, read_config, restore
 from softcount.memory import inspect as memory_inspect
 from softcount.roles.evaluator import Evaluation
-from softcount.types import Array, Features, TimeStep, VectorEnv
+from softcount.types import Array, TimeStep, VectorEnv
 
 
 @dataclass(frozen=True)
 class Played:
     """Episodes played for looking at, and row by row what the first of them met."""
 
-    mixture: int
+    behaviour: str  # how was played, such as "mixture 3"
     evaluation: Evaluation
     rewards: list[float]  # r^e of arriving at each frame
     intrinsics: list[float]  # r^i likewise, as the run would be paid
@@ -41,27 +39,21 @@ def open_run(folder: Path) -> LocalLoop:
 
 
 def play(config: RunConfig, loop: LocalLoop, episodes: int, *, keep_frames: bool = False) -> Played:
-    """Plays episodes with the best mixture; the loop stays as it is, the same loop plays the same."""
-    roles, arm = loop.roles, best_arm(loop.roles.actor.statistics())
+    """Plays episodes as an evaluator does; the loop stays as it is, the same loop plays the same."""
+    roles = loop.roles
     evaluator = build_evaluator(replace(config, evaluation_episodes=episodes), roles.inference)
-    score, watched = roles.memory.scorer(), _Watched(evaluator.env)
+    watched = _Watched(evaluator.env)
     evaluator.env = watched
-    intrinsics: list[float] = []
-
-    def score_and_note(features: Features, env_ids: Array, is_first: Array, place: Array | None) -> Array:
-        rewards = score(features, env_ids, is_first, place)
-        intrinsics.append(float(rewards[0]))
-        return rewards
-
+    behaviour = roles.actor.behaviour.for_evaluation(episodes)
     try:
         seed = seeds_of(config.seed).evaluation
-        evaluation = evaluator(arm, score_and_note, seed=seed, keep_frames=keep_frames)
+        evaluation = evaluator(behaviour, roles.memory, seed=seed, keep_frames=keep_frames)
     finally:
         watched.close()
-    intrinsics = intrinsics[: len(watched.rewards)]
+    intrinsics = evaluation.intrinsics
     if watched.is_terminal and config.terminal_observations != "paid":
         intrinsics[-1] = 0.0  # as in training
-    return Played(arm, evaluation, watched.rewards, intrinsics, watched.places)
+    return Played(behaviour.describe(), evaluation, watched.rewards, intrinsics, watched.places)
 
 
 class _Watched:
@@ -93,12 +85,12 @@ class _Watched:
 
 
 def evaluate_run(folder: Path, episodes: int, gif: Path | None) -> str:
-    """Plays episodes with the best mixture; returns what to print."""
+    """Plays episodes with what the run has learned; returns what to print."""
     config, loop = read_config(folder), open_run(folder)
     played = play(config, loop, episodes, keep_frames=gif is not None)
-    evaluation, arm = played.evaluation, played.mixture
+    evaluation, how = played.evaluation, played.behaviour
     lines = [
-        f"{config.agent} on {config.env} after {loop.num_steps:,} steps, mixture {arm}, {episodes} episodes",
+        f"{config.agent} on {config.env} after {loop.num_steps:,} steps, {how}, {episodes} episodes",
         f"  return   {evaluation.mean_return:.3f} (success in {evaluation.success_rate:.0%})",
         f"  length   {np.mean([e.length for e in evaluation.episodes]):.1f}",
     ]
@@ -122,12 +114,13 @@ def inspect_run(folder: Path, pictures: Path) -> str:
             store.write_atomically(pictures / "coverage.png", picture.getvalue())
             lines.append(f"  picture         {pictures / 'coverage.png'}")
     bonus = loop.roles.memory.bonus
-    if isinstance(bonus, Recode):
-        lines += [f"  {name:15s} {value:.4g}" for name, value in memory_inspect.summary(bonus.memory).items()]
-        picture = io.BytesIO()
-        memory_inspect.draw_memory(bonus.memory).savefig(picture, dpi=100)
-        store.write_atomically(pictures / "memory.png", picture.getvalue())
-        lines.append(f"  picture         {pictures / 'memory.png'}")
+    for task, memory in (bonus.memories() if bonus is not None else {}).items():
+        lines += [f"  {task}"] if task else []
+        lines += [f"  {name:15s} {value:.4g}" for name, value in memory_inspect.summary(memory).items()]
+        drawn, path = io.BytesIO(), pictures / f"memory{'-' * bool(task)}{task.replace('/', '-')}.png"
+        memory_inspect.draw_memory(memory).savefig(drawn, dpi=100)
+        store.write_atomically(path, drawn.getvalue())
+        lines.append(f"  picture         {path}")
     return "\n".join(lines)
 
 

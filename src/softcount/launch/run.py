@@ -25,9 +25,9 @@ import numpy as np
 import torch
 
 from softcount import store
-from softcount.agents.meme.bandit import best_arm
-from softcount.bonuses.recode import Recode
 from softcount.config import RunConfig, changes, from_json, to_json
+from softcount.envs.coverage import Coverage
+from softcount.envs.tasks import TaskVector
 from softcount.launch import checkpoint, truth
 from softcount.launch.build import build, build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop, Misfit
@@ -35,6 +35,7 @@ from softcount.launch.lock import FolderLock
 from softcount.records import EventLog, MetricsLog
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation, Evaluator
+from softcount.types import VectorEnv
 
 CONFIG, METRICS, CHECKPOINTS = "config.json", "metrics.jsonl", "checkpoints"
 EVENTS = "events.out.tfevents.*"
@@ -116,7 +117,7 @@ class Run:
             if is_due or is_last or _crosses(before, loop.num_steps, config.report_every):
                 metrics = self._metrics()
                 if is_due:
-                    metrics |= _describe_evaluation(self.evaluate())
+                    metrics |= _describe_evaluation(self.evaluate(), loop.roles.actor.env.task_names)
                     metrics |= truth.judge(loop, self._evaluation_seed())
                 self._check_still_there()  # TensorBoard's writer opens its file by name each time
                 self.log.write(loop.num_steps, metrics)
@@ -131,8 +132,8 @@ class Run:
         """Plays with the parameters that act now; the same step always plays the same episodes."""
         roles = self.loop.roles
         return self.evaluator(
-            best_arm(roles.actor.statistics()),
-            roles.memory.scorer(),
+            roles.actor.behaviour,
+            roles.memory,
             seed=self._evaluation_seed(),
             keep_frames=keep_frames,
         )
@@ -162,7 +163,7 @@ class Run:
             step=self.loop.num_steps,
             metrics_bytes=self.log.sync(),
             parts=parts,
-            segments=self.loop.roles.replay.segments(),
+            segments=self.loop.segments(),
         )
 
     def close(self) -> None:
@@ -178,18 +179,19 @@ class Run:
         elapsed, done = now - self._last_report[0], steps - self._last_report[1]
         self._last_report = (now, steps)
         metrics = {"charts/SPS": done / max(elapsed, 1e-9), "time/elapsed": now - self._started[0]}
-        metrics |= _describe_episodes(roles.actor.take_episodes())
+        episodes = roles.actor.take_episodes()
+        metrics |= _describe_episodes(episodes, roles.actor.env.task_names)
         metrics |= loop.means.take()
         metrics["charts/updates"] = loop.num_updates
         if loop.coverage is not None:
             metrics["coverage/places"] = loop.coverage.num_visited
             if loop.coverage.fraction is not None:
                 metrics["coverage/fraction"] = loop.coverage.fraction
+            metrics |= _places_of_tasks(loop.coverage, roles.actor.env)
         metrics |= {f"intrinsic/{name}": x for name, x in roles.memory.metrics().items()}
-        if isinstance(roles.memory.bonus, Recode):
-            metrics |= _describe_memory(roles.memory.bonus)
+        metrics |= {f"memory/{name}": x for name, x in roles.memory.describe().items()}
         metrics |= {f"replay/{name}": x for name, x in roles.replay.metrics().items()}
-        metrics["bandit/best_arm"] = best_arm(roles.actor.statistics())
+        metrics |= roles.actor.metrics(episodes)
         total = sum(loop.seconds.values())
         seconds = {**loop.seconds, "learner": loop.learner_seconds}
         metrics |= {f"time/{role}": x / max(total, 1e-9) for role, x in seconds.items()}
@@ -321,34 +323,44 @@ def _crosses(before: int, after: int, period: int) -> bool:
     return before // period != after // period
 
 
-def _describe_episodes(episodes: list[Episode]) -> dict[str, float]:
-    if not episodes:
-        return {"charts/episodes": 0}
-    mixture, extrinsic, intrinsic, length = np.array(episodes, np.float64).T
+def _describe_episodes(episodes: list[Episode], tasks: tuple[str, ...]) -> dict[str, float]:
+    """Returns means over episodes, and over those of each task where there are several."""
+    metrics: dict[str, float] = {"charts/episodes": len(episodes)}
+    if episodes:
+        metrics |= {f"charts/{name}": x for name, x in _means(episodes).items()}
+    for task, name in enumerate(tasks if len(tasks) > 1 else ()):
+        own = [episode for episode in episodes if episode.task == task]
+        metrics[f"charts/episodes/{name}"] = len(own)
+        if own:
+            metrics |= {f"charts/{measure}/{name}": x for measure, x in _means(own).items()}
+    return metrics
+
+
+def _places_of_tasks(coverage: Coverage, env: VectorEnv) -> dict[str, float]:
+    """Returns how many places of each task were visited, where there are several."""
+    if not isinstance(env, TaskVector):
+        return {}
+    tasks, _ = env.split_places(np.flatnonzero(coverage.visits))
+    return {f"coverage/places/{name}": int((tasks == task).sum()) for task, name in enumerate(env.task_names)}
+
+
+def _means(episodes: list[Episode]) -> dict[str, float]:
+    extrinsic, intrinsic, length, _, _ = np.array(episodes, np.float64).T
     return {
-        "charts/episodes": len(episodes),
-        "charts/episodic_return": float(extrinsic.mean()),
-        "charts/intrinsic_return": float(intrinsic.mean()),
-        "charts/episodic_length": float(length.mean()),
-        "charts/success_rate": float((extrinsic > 0).mean()),
-        "bandit/acting_mean": float(mixture.mean()),
+        "episodic_return": float(extrinsic.mean()),
+        "intrinsic_return": float(intrinsic.mean()),
+        "episodic_length": float(length.mean()),
+        "success_rate": float((extrinsic > 0).mean()),
     }
 
 
-def _describe_memory(bonus: Recode) -> dict[str, float]:
-    memory = bonus.memory
-    return {
-        "memory/occupied": len(memory) / memory.config.size,
-        "memory/insertions": bonus.metrics().get("inserted_fraction", 0.0),
-        "memory/d_ema": float(np.sqrt(memory.d2_ema)),
-        "memory/age_p50": float(np.median(memory.ages)) if len(memory) else 0.0,
-    }
-
-
-def _describe_evaluation(evaluation: Evaluation) -> dict[str, float]:
-    lengths = [episode.length for episode in evaluation.episodes]
-    return {
-        "eval/return": evaluation.mean_return,
-        "eval/success_rate": evaluation.success_rate,
-        "eval/length": float(np.mean(lengths)),
-    }
+def _describe_evaluation(evaluation: Evaluation, tasks: tuple[str, ...]) -> dict[str, float]:
+    parts = {"": evaluation}
+    if len(tasks) > 1:
+        parts |= {f"/{name}": evaluation.of_task(task) for task, name in enumerate(tasks)}
+    metrics = {}
+    for suffix, part in parts.items():
+        metrics[f"eval/return{suffix}"] = part.mean_return
+        metrics[f"eval/success_rate{suffix}"] = part.success_rate
+        metrics[f"eval/length{suffix}"] = float(np.mean([episode.length for episode in part.episodes]))
+    return metrics

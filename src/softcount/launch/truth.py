@@ -24,9 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from softcount.bonuses.episodic import Episodic
-from softcount.bonuses.ngu import Ngu
-from softcount.bonuses.recode import Recode
 from softcount.launch.local import LocalLoop
 from softcount.types import Array
 
@@ -40,19 +37,15 @@ def judge(loop: LocalLoop, seed: int) -> dict[str, float]:
     env: Any = loop.roles.actor.env
     if coverage is None or env.num_places is None or not hasattr(env, "terminal_places"):
         return {}  # not a world that can portray its places
-    if (
-        memory.bonus is None
-        or isinstance(memory.bonus, Episodic | Ngu)
-        or memory.bonus.made_where == "learning"
-    ):
-        return {}
-    if isinstance(memory.bonus, Recode) and not memory.bonus.is_warm:
+    bonus = memory.bonus
+    if bonus is None or bonus.lasts == "episode" or not bonus.is_paying:
         return {}
     rng = np.random.default_rng(seed)
     places = np.tile(np.arange(env.num_places), LOOKS)
-    features = loop.roles.inference.embed(env.portray(places, rng))
-    never_first = np.zeros(len(places), bool)
-    paid = memory.scorer()(features, np.arange(len(places)), never_first, places)
+    features = loop.roles.inference.embed(env.portray(places, rng))._replace(place=places)
+    if not bonus.can_read(features):
+        return {}
+    paid = bonus.score(features)
     is_shown = np.ones(env.num_places, bool)
     if memory.terminal_observations == "skipped":
         is_shown[env.terminal_places] = False

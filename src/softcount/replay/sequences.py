@@ -16,7 +16,7 @@ are not FIRST) against transitions learned from (pairs of rows within one episod
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -54,7 +54,7 @@ class ReplayConfig:
     """Codec of observations."""
 
 
-class Sample(NamedTuple):
+class Drawn(NamedTuple):
     """A batch of traces, time-major `[T + 1, B, ...]`."""
 
     sequence: Sequence
@@ -153,7 +153,7 @@ class SequenceReplay:
         acted = self.num_acted - self.num_acted_when_ready
         return self.ready() and self.num_learned < self.config.replay_ratio * acted
 
-    def sample(self, batch_size: int, rng: np.random.Generator) -> Sample:
+    def sample(self, batch_size: int, rng: np.random.Generator) -> Drawn:
         """Draws a batch; counts its real transitions as learned from."""
         if self.num_traces == 0:
             raise ValueError("the replay holds no complete trace yet")
@@ -163,19 +163,23 @@ class SequenceReplay:
         sequence = self._read(ids)
         cuts = sequence.steps.is_last[:-1] | sequence.steps.is_first[1:]
         self.num_learned += int(np.count_nonzero(~cuts))
-        return Sample(sequence, ids, probabilities)
+        return Drawn(sequence, ids, probabilities)
 
-    def observations(self) -> Iterator[Observation]:
-        """Yields every observation that is kept, chunk by chunk, `[N, ...]`; the newest rows come last."""
-        for serial in range(self._chunks.oldest, self._chunks.next_serial):
+    def num_parts(self) -> int:
+        """How many parts there are of all observations that are kept: chunks, and the newest rows."""
+        return len(self._chunks) + bool(self._position.any())
+
+    def part(self, number: int) -> Observation:
+        """Returns one part of the observations that are kept, `[N, ...]`; the newest rows come last."""
+        if number < len(self._chunks):
+            serial = np.array([self._chunks.oldest + number])
             rows = {}
-            for number, (name, store) in enumerate(self._observations.items()):
+            for leaf, (name, store) in enumerate(self._observations.items()):
                 rows[name] = np.empty((self.config.period, 1, *store.shape[2:]), store.dtype)
-                self._chunks.rows(number, np.array([serial]), rows[name])
-            yield self._as_observation({name: x[:, 0] for name, x in rows.items()})
+                self._chunks.rows(leaf, serial, rows[name])
+            return self._as_observation({name: x[:, 0] for name, x in rows.items()})
         is_open = np.arange(self.config.period) < self._position[:, None]  # [num_envs, period]
-        if is_open.any():
-            yield self._as_observation({name: x[is_open] for name, x in self._observations.items()})
+        return self._as_observation({name: x[is_open] for name, x in self._observations.items()})
 
     def _as_observation(self, parts: dict[str, Array]) -> Observation:
         return parts if isinstance(self._observation_spec, Mapping) else parts[""]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from softcount.bonuses.recode import Recode
 from softcount.launch.local import LocalLoop
 from softcount.memory import RecodeMemory, inspect
 from softcount.types import Array
@@ -16,15 +15,17 @@ NUM_BINS = 30
 
 
 def describe_memory(loop: LocalLoop) -> dict[str, Any]:
-    """Returns map, histograms and numbers of the run's memory, or why there is none."""
+    """Returns map, histograms and numbers of the memory (of several, the largest), or why there is none."""
     bonus = loop.roles.memory.bonus
-    if not isinstance(bonus, Recode):
-        if bonus is None:
-            return {"missing": "This agent has no bonus, so there is no memory."}
+    if bonus is None:
+        return {"missing": "This agent has no bonus, so there is no memory."}
+    memories = list(bonus.memories().values())
+    if not memories:
         return {"missing": f"The bonus of this agent, {type(bonus).__name__}, keeps no memory of atoms."}
-    if len(bonus.memory) == 0:
+    largest = max(memories, key=len)
+    if len(largest) == 0:
         return {"missing": "The memory is still empty."}
-    return describe_atoms(bonus.memory)
+    return describe_atoms(largest)
 
 
 def describe_atoms(memory: RecodeMemory, limit: int = MAX_ATOMS) -> dict[str, Any]:

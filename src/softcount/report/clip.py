@@ -43,7 +43,7 @@ def describe_clip(config: RunConfig, loop: LocalLoop, episodes: int) -> dict[str
 def _describe_play(played: Played, episodes: int) -> dict[str, Any]:
     evaluation = played.evaluation
     return {
-        "mixture": played.mixture,
+        "behaviour": played.behaviour,
         "episodes": episodes,
         "mean_return": evaluation.mean_return,
         "success_rate": evaluation.success_rate,

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from softcount.representations.features import Representation, as_tensors
 from softcount.stats import MovingAverage
 from softcount.tensors import load_module, load_optimiser, module_state, optimiser_state, to_arrays
-from softcount.types import Sequence, State
+from softcount.types import Array, Sequence, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +133,12 @@ class RepresentationTrainer:
         """Lets the representation take observations `[N, ...]` into its statistics."""
         device = self._learned[0][1].device
         cast(Any, self.representation).learn_statistics(as_tensors(observation, device))
+
+    def surprise(self, sequence: Sequence) -> Array:
+        """How surprised the representation is by a sequence, as it is now and as it acts, `[T, B]`."""
+        module = self.module.eval()
+        surprise: Tensor = cast(Any, module).surprise(as_tensors(sequence, self._learned[0][1].device))
+        return surprise.cpu().numpy()
 
     def rate_factor(self) -> float:
         """The share of the learning rate that the schedule allows now."""

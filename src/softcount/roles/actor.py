@@ -1,10 +1,10 @@
-"""The actor: owns environments, recurrent states and bandits; turns replies into traces.
+"""The actor: owns environments, recurrent states and a behaviour; turns replies into traces.
 
 At every step it asks the inference worker for a policy and features of its observations,
 gets the intrinsic reward of arriving there from the memory, and steps its environments.
 What it asks at time t is o_t, a_{t−1}, r^e_t and r^i_{t−1}: the intrinsic reward comes one
-step late, because embedding and policy leave the worker together. A mixture is chosen by
-a bandit, one per environment, at each episode start and kept to its end [MEME].
+step late, because embedding and policy leave the worker together. What is decided once per
+episode, and how a policy becomes an action, is the behaviour's.
 
 Environments that cannot save their state start new episodes when an actor is restored.
 """
@@ -12,14 +12,12 @@ Environments that cannot save their state start new episodes when an actor is re
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.agents.meme.bandit import Bandit, Statistics, merge
-from softcount.agents.meme.policies import act
-from softcount.types import Array, Features, State, Step, TimeStep, VectorEnv, map_arrays
+from softcount.agents.protocols import Behaviour
+from softcount.types import Array, Features, State, Step, TimeStep, VectorEnv, map_arrays, no_action
 
 
 class Request(NamedTuple):
@@ -30,15 +28,23 @@ class Request(NamedTuple):
     reward: Array  # r^e_t
     prev_intrinsic: Array  # r^i_{t-1}, 0 on FIRST
     is_first: Array
-    mixture: Array  # which mixture acts
+    condition: Array  # what the behaviour tells the network
     state: Any  # recurrent state of the agent
     feature_state: Any  # recurrent state of the representation
+
+
+class Arrival(NamedTuple):
+    """Where all environments of an actor are now, for whom pays and counts."""
+
+    timestep: TimeStep
+    env_ids: Array  # numbers of the environments among those of all actors
+    task_ids: Array
 
 
 class Reply(NamedTuple):
     """What the inference worker answers; leaves `[B, ...]`."""
 
-    logits: Array  # distilled policy of each row's mixture, [B, A]
+    policy: Array  # of each row's condition, [B, P]
     features: Features
     state: Any
     feature_state: Any
@@ -47,61 +53,31 @@ class Reply(NamedTuple):
 class Episode(NamedTuple):
     """What is known of an episode once it has ended."""
 
-    mixture: int
     extrinsic_return: float
     intrinsic_return: float
     length: int
-
-
-class FixedMixture:
-    """Stands where a bandit stands when the mixture is already chosen: for evaluation."""
-
-    def __init__(self, mixture: int) -> None:
-        self.mixture = mixture
-
-    def choose(self) -> int:
-        return self.mixture
-
-    def update(self, arm: int, episode_return: float) -> None:
-        """Learns nothing."""
-
-    def statistics(self) -> Statistics:
-        raise TypeError("a fixed mixture has no statistics")
-
-    def state_dict(self) -> State:
-        return {"mixture": self.mixture}
-
-    def load_state_dict(self, state: State) -> None:
-        self.mixture = int(state["mixture"])
+    task: int
+    condition: int
 
 
 class Actor:
     """Steps a set of environments; everything an episode needs to remember is here."""
 
     def __init__(
-        self,
-        env: VectorEnv,
-        *,
-        bandits: Sequence[Bandit | FixedMixture],
-        epsilon: Array,
-        state: Any,
-        feature_state: Any,
-        seed: int,
+        self, env: VectorEnv, behaviour: Behaviour, *, state: Any, feature_state: Any, seed: int
     ) -> None:
         self.env = env
         self.env_ids = np.arange(env.num_envs)
-        self.epsilon = epsilon
-        self.bandits = bandits
+        self.behaviour = behaviour
         self.rng = np.random.default_rng(seed)
         self.timestep: TimeStep = env.reset(seed)
         self.state, self.feature_state = state, feature_state
         self._at_start = state, feature_state
-        self.prev_action = np.zeros(env.num_envs, np.int64)
+        self.prev_action = no_action(env.action_spec, env.num_envs)
         self.prev_intrinsic = np.zeros(env.num_envs, np.float32)
-        self.mixture = np.zeros(env.num_envs, np.int64)
         self.totals = np.zeros((3, env.num_envs))  # extrinsic return, intrinsic return, length
         self.episodes: list[Episode] = []
-        self._start_episodes()
+        behaviour.start(self.timestep.is_first)
 
     def request(self) -> Request:
         """Returns what the next decision depends on."""
@@ -112,20 +88,25 @@ class Actor:
             t.reward,
             self.prev_intrinsic,
             t.is_first,
-            self.mixture,
+            self.behaviour.condition(),
             self.state,
             self.feature_state,
         )
 
+    def arrival(self) -> Arrival:
+        """Returns what has just been arrived at."""
+        return Arrival(self.timestep, self.env_ids, self.env.task_ids)
+
+    def num_places(self) -> int | None:
+        """How many places the world has; None where it does not know, −1 where it has none at all."""
+        return -1 if self.timestep.place is None else self.env.num_places
+
     def step(self, reply: Reply, intrinsic: Array) -> tuple[Step, Any]:
         """Acts; returns the row of the trace that is now complete, and the state before it."""
         t, state_before = self.timestep, self.state
-        action, log_prob = act(reply.logits, self.mixture, self.epsilon, self.rng)
-        extras: dict[str, Array] = {
-            "mixture": self.mixture,
-            "prev_intrinsic": self.prev_intrinsic,
-            "log_prob": log_prob,
-        }
+        action, extras = self.behaviour.act(reply.policy, self.rng)
+        extras["prev_intrinsic"] = self.prev_intrinsic
+        extras["task"] = self.env.task_ids
         if t.place is not None:
             extras["place"] = t.place  # ground truth, read by true counts only
         row = Step(
@@ -144,9 +125,11 @@ class Actor:
 
         self.timestep = self.env.step(action)
         self.state, self.feature_state = reply.state, reply.feature_state
-        self.prev_action = np.where(self.timestep.is_first, 0, action)
-        self.prev_intrinsic = np.where(self.timestep.is_first, 0, intrinsic).astype(np.float32)
-        self._start_episodes()
+        is_first = self.timestep.is_first
+        self.prev_action = action.copy()
+        self.prev_action[is_first] = 0
+        self.prev_intrinsic = np.where(is_first, 0, intrinsic).astype(np.float32)
+        self.behaviour.start(is_first)
         return row, state_before
 
     def take_episodes(self) -> list[Episode]:
@@ -154,22 +137,18 @@ class Actor:
         episodes, self.episodes = self.episodes, []
         return episodes
 
-    def statistics(self) -> Statistics:
-        """Returns what all bandits together know of the mixtures."""
-        return merge(bandit.statistics() for bandit in self.bandits)
-
-    def _start_episodes(self) -> None:
-        self.mixture = self.mixture.copy()  # requests and rows keep the one they were given
-        for i in np.flatnonzero(self.timestep.is_first).tolist():
-            self.mixture[i] = self.bandits[i].choose()
+    def metrics(self, episodes: list[Episode]) -> dict[str, float]:
+        """Returns what the behaviour says, given the episodes that ended since the last time."""
+        return self.behaviour.metrics(np.array([episode.condition for episode in episodes], np.int64))
 
     def _end_episodes(self, is_last: Array) -> None:
+        condition = self.behaviour.condition()
+        self.behaviour.end(is_last, self.totals[0])
         for i in np.flatnonzero(is_last).tolist():
-            extrinsic, intrinsic, length = self.totals[:, i]
-            mixture = int(self.mixture[i])
-            self.bandits[i].update(mixture, extrinsic)
+            extrinsic, intrinsic, length = self.totals[:, i].tolist()
+            task = int(self.env.task_ids[i])
             # The row of the first observation is not a step taken.
-            self.episodes.append(Episode(mixture, float(extrinsic), float(intrinsic), int(length) - 1))
+            self.episodes.append(Episode(extrinsic, intrinsic, int(length) - 1, task, int(condition[i])))
         self.totals[:, is_last] = 0.0
 
     def state_dict(self) -> State:
@@ -184,20 +163,14 @@ class Actor:
             "feature_state": self.feature_state,
             "prev_action": self.prev_action.copy(),
             "prev_intrinsic": self.prev_intrinsic.copy(),
-            "mixture": self.mixture.copy(),
             "totals": self.totals.copy(),
-            "bandits": [bandit.state_dict() for bandit in self.bandits],
+            "behaviour": self.behaviour.state_dict(),
             "rng": json.dumps(self.rng.bit_generator.state),
             "episodes": [list(episode) for episode in self.episodes],
         }
 
     def load_state_dict(self, state: State) -> None:
-        if len(state["bandits"]) != len(self.bandits):
-            raise ValueError(
-                f"the state is of {len(state['bandits'])} environments; this actor has {len(self.bandits)}"
-            )
-        for bandit, part in zip(self.bandits, state["bandits"], strict=True):
-            bandit.load_state_dict(part)
+        self.behaviour.load_state_dict(state["behaviour"])
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.episodes = [Episode(*episode) for episode in state["episodes"]]
         if state["env"] is None:
@@ -207,7 +180,7 @@ class Actor:
         self.timestep = TimeStep(**map_arrays(np.array, state["timestep"]))
         self.state = _as_tuples(state["state"])
         self.feature_state = _as_tuples(state["feature_state"])
-        for name in ("prev_action", "prev_intrinsic", "mixture", "totals"):
+        for name in ("prev_action", "prev_intrinsic", "totals"):
             setattr(self, name, np.array(state[name]))
 
     def _start_anew(self) -> None:
@@ -217,7 +190,7 @@ class Actor:
         self.prev_action = np.zeros_like(self.prev_action)
         self.prev_intrinsic = np.zeros_like(self.prev_intrinsic)
         self.totals = np.zeros_like(self.totals)
-        self._start_episodes()
+        self.behaviour.start(self.timestep.is_first)
 
 
 def _as_tuples(tree: Any) -> Any:

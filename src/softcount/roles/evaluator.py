@@ -1,22 +1,22 @@
 """The evaluator: plays episodes with little noise and changes nothing it plays with.
 
-It plays the mixture whose mean return is best over all bandits, with ε = 0.01, one
-episode in each of its environments, so that short episodes count no more than long
-ones. The network sees the same inputs as in acting; intrinsic rewards come from a
-scorer that leaves the shared memory as it is.
+It plays as the actors' behaviour says an evaluator should, one episode in each of its
+environments, so that short episodes count no more than long ones. The network sees the
+same inputs as in acting; what the memory would pay, it says without learning from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from softcount.roles.actor import Actor, Episode, FixedMixture
+from softcount.agents.protocols import Behaviour
+from softcount.roles.actor import Actor, Episode
 from softcount.roles.inference import Inference
-from softcount.types import Array, Features, VectorEnv, map_arrays
+from softcount.roles.memory_server import MemoryServer
+from softcount.types import VectorEnv, map_arrays
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Evaluation:
 
     episodes: list[Episode]
     frames: list[Any]
+    intrinsics: list[float]  # what arriving at each frame would have been paid
     places: set[int]
 
     @property
@@ -36,40 +37,43 @@ class Evaluation:
         """Share of episodes with a positive extrinsic return."""
         return float(np.mean([episode.extrinsic_return > 0 for episode in self.episodes]))
 
+    def of_task(self, task: int) -> Evaluation:
+        """Returns the part of one task."""
+        episodes = [episode for episode in self.episodes if episode.task == task]
+        return Evaluation(episodes, self.frames, self.intrinsics, self.places)
+
 
 class Evaluator:
     """Plays one episode in each of its environments."""
 
-    def __init__(self, env: VectorEnv, inference: Inference, *, epsilon: float = 0.01) -> None:
-        self.env, self.inference, self.epsilon = env, inference, epsilon
+    def __init__(self, env: VectorEnv, inference: Inference) -> None:
+        self.env, self.inference = env, inference.evaluating()
 
     def __call__(
-        self,
-        mixture: int,
-        score: Callable[[Features, Array, Array, Array | None], Array],
-        *,
-        seed: int,
-        keep_frames: bool = False,
+        self, behaviour: Behaviour, memory: MemoryServer, *, seed: int, keep_frames: bool = False
     ) -> Evaluation:
         num_envs = self.env.num_envs
         actor = Actor(
             self.env,
-            bandits=[FixedMixture(mixture)] * num_envs,
-            epsilon=np.full(num_envs, self.epsilon),
+            behaviour.for_evaluation(num_envs),
             state=self.inference.initial_state(num_envs),
             feature_state=self.inference.initial_feature_state(num_envs),
             seed=seed,
         )
+        memory.begin_evaluation()
         is_over = np.zeros(num_envs, bool)
-        evaluation = Evaluation([], [], set())
+        evaluation = Evaluation([], [], [], set())
         while not is_over.all():
             timestep = actor.timestep
-            if keep_frames and not is_over[0]:
-                evaluation.frames.append(map_arrays(lambda x: x[0].copy(), timestep.observation))
             if timestep.place is not None:
                 evaluation.places.update(timestep.place[~is_over & (timestep.place >= 0)].tolist())
             reply = self.inference(actor.request())
-            rewards = score(reply.features, actor.env_ids, timestep.is_first, timestep.place)
+            features = reply.features._replace(place=timestep.place)
+            rewards = memory.evaluate(features, actor.env_ids, timestep.is_first, self.env.task_ids)
+            if not is_over[0]:
+                evaluation.intrinsics.append(float(rewards[0]))
+                if keep_frames:
+                    evaluation.frames.append(map_arrays(lambda x: x[0].copy(), timestep.observation))
             ended = np.flatnonzero(timestep.is_last)
             actor.step(reply, rewards)
             for env_id, episode in zip(ended, actor.take_episodes(), strict=True):

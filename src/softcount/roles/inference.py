@@ -6,16 +6,16 @@ the reply, so that a worker can be restarted or multiplied at any time.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from softcount.agents.meme.agent import MemeConfig, preferences
-from softcount.agents.meme.network import Inputs, MemeNetwork
+from softcount.agents.protocols import ActingNetwork, Inputs
 from softcount.roles.actor import Reply, Request
 from softcount.tensors import load_module, module_state, to_arrays, to_tensors
-from softcount.types import Array, Features, State, map_arrays
+from softcount.types import ActionSpec, Array, Features, State, no_action
 
 
 class Parameters(NamedTuple):
@@ -28,10 +28,20 @@ class Parameters(NamedTuple):
 class Inference:
     """Answers requests of actors with the parameters it was last given."""
 
-    def __init__(self, network: MemeNetwork, representation: nn.Module | None, config: MemeConfig) -> None:
-        self.config = config
-        self.network = network.eval()
-        self.representation = representation.eval() if representation is not None else None
+    def __init__(
+        self,
+        network: ActingNetwork,
+        representation: nn.Module | None,
+        action_spec: ActionSpec,
+        device: str = "cpu",
+    ) -> None:
+        self.network: Any = cast(nn.Module, network).to(device).eval()
+        self.representation: Any = None if representation is None else representation.to(device).eval()
+        self.action_spec, self.device = action_spec, device
+
+    def evaluating(self) -> Inference:
+        """Returns a worker that shares these parameters and answers an evaluator."""
+        return Inference(self.network.evaluating(), self.representation, self.action_spec, self.device)
 
     def load(self, parameters: Parameters) -> None:
         load_module(self.network, parameters.policy)
@@ -46,7 +56,7 @@ class Inference:
         """Returns the representation's recurrent state at an episode start, for an actor to keep."""
         if self.representation is None:
             return ()
-        return to_arrays(self.representation.initial_state(num_envs), copy=True)  # type: ignore[operator]
+        return to_arrays(self.representation.initial_state(num_envs), copy=True)
 
     def state_dict(self) -> State:
         """Returns the parameters that act at this moment."""
@@ -58,23 +68,17 @@ class Inference:
 
     @torch.inference_mode()
     def __call__(self, request: Request) -> Reply:
-        asked: Any = to_tensors(request)
+        asked: Any = to_tensors(request, self.device)
         inputs = Inputs(
             asked.observation, asked.prev_action, asked.reward, asked.prev_intrinsic, asked.is_first
         )
-        one_step = map_arrays(lambda x: x[None], inputs)  # [1, B, ...]
-        logits, state = preferences(self.network, one_step, asked.state, self.config)
+        policy, state = self.network.act(inputs, asked.condition, asked.state)
         features, feature_state = Features(), ()  # type: tuple[Features, tuple[Tensor, ...]]
         if self.representation is not None:
             features, feature_state = self._represent(
                 asked.observation, asked.prev_action, asked.is_first, asked.feature_state
             )
-        return Reply(
-            logits[0, torch.arange(len(asked.mixture)), asked.mixture].numpy(),
-            features,
-            to_arrays(state),
-            to_arrays(feature_state),
-        )
+        return Reply(to_arrays(policy), features, to_arrays(state), to_arrays(feature_state))
 
     @torch.inference_mode()
     def embed(self, observation: Any) -> Features:
@@ -82,20 +86,18 @@ class Inference:
         if self.representation is None:
             return Features()
         num = len(next(iter(observation.values())) if isinstance(observation, dict) else observation)
-        return self._represent(
-            to_tensors(observation),
-            torch.zeros(num, dtype=torch.int64),
-            torch.ones(num, dtype=torch.bool),
-            self.representation.initial_state(num),  # type: ignore[operator]
-        )[0]
+        prev_action, is_first = to_tensors(
+            (no_action(self.action_spec, num), np.ones(num, bool)), self.device
+        )
+        state = to_tensors(to_arrays(self.representation.initial_state(num)), self.device)
+        return self._represent(to_tensors(observation, self.device), prev_action, is_first, state)[0]
 
     def _represent(
         self, observation: Any, prev_action: Tensor, is_first: Tensor, state: Any
     ) -> tuple[Features, tuple[Tensor, ...]]:
-        assert self.representation is not None
-        features, state = self.representation.represent(observation, prev_action, is_first, state)  # type: ignore[operator]
+        features, state = self.representation.represent(observation, prev_action, is_first, state)
         return Features(_numpy(features.embedding), _numpy(features.surprise)), state
 
 
 def _numpy(tensor: Tensor | None) -> Array | None:
-    return None if tensor is None else tensor.numpy()
+    return None if tensor is None else tensor.cpu().numpy()

@@ -11,55 +11,49 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
-from softcount.agents.meme.agent import Meme
+from softcount.agents.protocols import Agent
 from softcount.bonuses.terminal import TerminalObservations, observe
-from softcount.replay.priorities import importance_weights
-from softcount.replay.sequences import Sample
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.inference import Parameters
-from softcount.types import Array, Bonus, Features, Observation, Sequence, State, map_arrays
+from softcount.tensors import to_tensors
+from softcount.types import Array, Bonus, Features, Observation, Sample, Sequence, State
 
 
 class Update(NamedTuple):
     """What one batch taught."""
 
     ids: Array
-    priorities: Array
+    priorities: Array | None  # None where batches have no order
     metrics: dict[str, float]
 
 
 class Learner:
-    """Updates the agent and the representation on batches of traces."""
+    """Updates agent and representation on batches of traces; owns a bonus that is paid in learning."""
 
     def __init__(
         self,
-        agent: Meme,
+        agent: Agent,
         trainer: RepresentationTrainer | None,
         *,
         bonus: Bonus | None = None,
         terminal_observations: TerminalObservations = "paid",
-        importance_exponent: float = 0.0,
     ) -> None:
         self.agent, self.trainer, self.bonus = agent, trainer, bonus
         self.terminal_observations: TerminalObservations = terminal_observations
-        self.importance_exponent = importance_exponent
 
-    def __call__(self, sample: Sample, num_traces: int, intrinsic_targets: Array | None = None) -> Update:
+    def __call__(self, sample: Sample, intrinsic_targets: Array | None = None) -> Update:
         """Learns from a batch; `intrinsic_targets` [T+1, B] replace the stored rewards in targets."""
-        sequence: Sequence = map_arrays(torch.as_tensor, sample.sequence)
+        sequence: Sequence = to_tensors(sample.sequence)
         metrics: dict[str, float] = {}
-        if self.bonus is not None and self.bonus.made_where == "learning":
+        if self.bonus is not None:
             intrinsic_targets = self._pay_sequence(sequence)
             metrics |= {f"intrinsic/{name}": x for name, x in self.bonus.metrics().items()}
         if self.trainer is not None:
             metrics |= {f"representation/{name}": x for name, x in self.trainer.update(sequence).items()}
-        weights = importance_weights(sample.probabilities, num_traces, self.importance_exponent)
-        priorities, losses = self.agent.update(sequence, weights, intrinsic_targets)
+        priorities, losses = self.agent.update(sequence, sample.weights, intrinsic_targets)
         return Update(sample.ids, priorities, metrics | {f"losses/{name}": x for name, x in losses.items()})
 
-    @property
     def needs_statistics(self) -> bool:
         """Whether the representation is to be shown all observations there are before its first update."""
         return self.trainer is not None and self.trainer.needs_statistics
@@ -81,8 +75,7 @@ class Learner:
         """
         assert self.trainer is not None
         assert self.bonus is not None
-        self.trainer.module.eval()
-        surprise = self.trainer.representation.surprise(sequence).numpy()  # type: ignore[operator]
+        surprise = self.trainer.surprise(sequence)
         steps: Any = sequence.steps  # of tensors
         is_unpredicted = steps.is_first.numpy().copy()
         is_unpredicted[0] = True
@@ -101,16 +94,12 @@ class Learner:
         return {
             "agent": self.agent.state_dict(),
             "trainer": None if self.trainer is None else self.trainer.state_dict(),
-            "bonus": self.bonus.state_dict() if self.bonus is not None and self._owns_bonus else None,
+            "bonus": None if self.bonus is None else self.bonus.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
         self.agent.load_state_dict(state["agent"])
         if self.trainer is not None:
             self.trainer.load_state_dict(state["trainer"])
-        if self._owns_bonus and self.bonus is not None:
+        if self.bonus is not None:
             self.bonus.load_state_dict(state["bonus"])
-
-    @property
-    def _owns_bonus(self) -> bool:
-        return self.bonus is not None and self.bonus.made_where == "learning"

@@ -1,23 +1,27 @@
-"""The replay server: takes rows of actors, gives batches to the learner, keeps the ratio."""
+"""The replay server: takes rows of actors, gives weighed batches to the learner, keeps the ratio."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from softcount.replay.sequences import Sample, SequenceReplay
-from softcount.types import Array, Observation, State, Step
+from softcount.replay.priorities import importance_weights
+from softcount.replay.sequences import SequenceReplay
+from softcount.types import Array, Observation, Sample, State, Step
 
 
 class ReplayServer:
     """A sequence replay with its batch size and its own randomness."""
 
-    def __init__(self, replay: SequenceReplay, batch_size: int, seed: int) -> None:
+    def __init__(
+        self, replay: SequenceReplay, batch_size: int, seed: int, *, importance_exponent: float = 0.0
+    ) -> None:
         self.replay = replay
         self.batch_size = batch_size
+        self.importance_exponent = importance_exponent
         self.rng = np.random.default_rng(seed)
 
     def add(self, row: Step, state: Any) -> None:
@@ -28,15 +32,18 @@ class ReplayServer:
         return self.replay.due()
 
     def sample(self) -> Sample:
-        return self.replay.sample(self.batch_size, self.rng)
+        """Draws a batch; its weights undo some of the bias of drawing by priority."""
+        drawn = self.replay.sample(self.batch_size, self.rng)
+        weights = importance_weights(drawn.probabilities, self.replay.num_traces, self.importance_exponent)
+        return Sample(drawn.sequence, drawn.ids, weights)
 
-    def observations(self) -> Iterator[Observation]:
-        """Yields every observation that is kept, some at a time, `[N, ...]`."""
-        return self.replay.observations()
+    def num_parts(self) -> int:
+        """How many parts there are of all observations that are kept."""
+        return self.replay.num_parts()
 
-    @property
-    def num_traces(self) -> int:
-        return self.replay.num_traces
+    def part(self, number: int) -> Observation:
+        """Returns one part of the observations that are kept, `[N, ...]`."""
+        return self.replay.part(number)
 
     def reprioritise(self, ids: Array, priorities: Array) -> None:
         self.replay.reprioritise(ids, priorities)
@@ -47,8 +54,13 @@ class ReplayServer:
     def state_dict(self) -> State:
         return {"replay": self.replay.state_dict(), "rng": json.dumps(self.rng.bit_generator.state)}
 
-    def segments(self) -> dict[str, Callable[[], State]]:
-        return self.replay.segments()
+    def segment_names(self) -> list[str]:
+        """Names the segments that the last `state_dict` refers to."""
+        return list(self.replay.segments())
+
+    def segment(self, name: str) -> State:
+        """Returns a segment; it never changes."""
+        return self.replay.segments()[name]()
 
     def load_state_dict(self, state: State, segments: Mapping[str, State]) -> None:
         self.replay.load_state_dict(state["replay"], segments)

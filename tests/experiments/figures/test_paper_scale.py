@@ -14,9 +14,7 @@ from softcount.config import RunConfig
 from softcount.envs.make import EIGHT_GAMES, EIGHT_TASKS
 from softcount.experiments.figures import frozen_agent, paper_scale
 from softcount.experiments.figures.paper_scale import EXPERIMENTS
-from softcount.launch.build import build
-from softcount.launch.local import LocalLoop
-from softcount.launch.run import Run
+from softcount.launch.run import Run, make_loop
 from softcount.presets import ATARI, DM_HARD_8
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.gated_transformer import GatedTransformerConfig
@@ -85,14 +83,14 @@ def test_every_kind_builds_steps_and_learns(shape, request, monkeypatch):
         config = replace(config, replay=replace(config.replay, min_traces=4))
     else:
         config = shrink(config, size=(42, 32))
-    loop = LocalLoop(build(config), relabel=config.relabel, overlap=False)
+    loop = make_loop(replace(config, overlap=False))
     before = copies(loop.roles.learner.parameters())
     while loop.num_updates < 2:
         loop.step()
     after = copies(loop.roles.learner.parameters())
-    restored = LocalLoop(build(config), relabel=config.relabel, overlap=False)
+    restored = make_loop(replace(config, overlap=False))
     state = loop.state_dict()
-    restored.load_state_dict(state, {name: make() for name, make in loop.roles.replay.segments().items()})
+    restored.load_state_dict(state, {name: make() for name, make in loop.segments().items()})
     for one in (loop, restored):
         one.roles.actor.env.close()
     assert any(not np.array_equal(before.policy[name], after.policy[name]) for name in before.policy)
@@ -218,7 +216,8 @@ def test_a_frozen_embedding_is_the_sources_and_stays_so(tmp_path):
     list(run.train())
     frozen = run.loop.roles.inference.state_dict()["representation"]
     assert run.loop.num_updates > 0
-    assert run.loop.roles.memory.bonus.memory.config.count_discount == 1.0
+    (memory,) = run.loop.roles.memory.bonus.memories().values()
+    assert memory.config.count_discount == 1.0
     run.close()
     for name in (name for name, value in acting.items() if value.dtype.kind == "f"):
         np.testing.assert_array_equal(acting[name], frozen[name])

@@ -24,8 +24,9 @@ from softcount.agents.meme.loss import (
     combine_values,
     meme_loss,
 )
-from softcount.agents.meme.network import Inputs, MemeNetwork, NetworkConfig
+from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import beta_ladder, discount_ladder
+from softcount.agents.protocols import Inputs
 from softcount.stats import MovingAverage
 from softcount.tensors import (
     load_module,

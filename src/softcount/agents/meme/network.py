@@ -11,13 +11,14 @@ inside the unroll, so that traces may span episodes. Values are in rescaled spac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softcount.agents.lstm import ResetLstm
+from softcount.agents.protocols import Inputs
 from softcount.agents.returns import rescale
 from softcount.torsos import TorsoChoice, encode, make_torso
 from softcount.types import ActionSpec, DiscreteActions, ObservationSpec
@@ -42,16 +43,6 @@ class NetworkConfig:
     value_unit: Literal["one", "running"] = "one"
     """What the value heads' outputs are multiplied by: 1 [MEME], or the running size of the targets, so that
     rewards may be of any size. Decision 152."""
-
-
-class Inputs(NamedTuple):
-    """What the network sees at each step, leaves `[T, B, ...]`."""
-
-    observation: Any
-    prev_action: Tensor  # a_{t-1}, int64
-    reward: Tensor  # r^e_t
-    prev_intrinsic: Tensor  # r^i_{t-1}, one step late
-    is_first: Tensor  # bool
 
 
 class Outputs(NamedTuple):

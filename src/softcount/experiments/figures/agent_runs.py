@@ -27,9 +27,6 @@ from typing import Any
 import numpy as np
 
 from softcount import store
-from softcount.bonuses.place_count import PlaceCount
-from softcount.bonuses.recode import Recode
-from softcount.bonuses.surprise import Surprise
 from softcount.config import RunConfig, from_json, to_json
 from softcount.experiments.figures.jobs import RESULTS, Job
 from softcount.launch.allocator import ALLOCATOR
@@ -136,19 +133,20 @@ def take_snapshot(loop: LocalLoop, views: Sequence[Array]) -> dict[str, Any]:
     bonus = loop.roles.memory.bonus
     assert loop.coverage is not None
     snapshot: dict[str, Any] = {"visits": loop.coverage.visits[:num_places].tolist()}
-    if bonus is None or not isinstance(bonus, Recode | Surprise | PlaceCount):
+    if bonus is None or bonus.lasts == "episode":
         return snapshot
-    if isinstance(bonus, PlaceCount):
-        return snapshot | {"scores": bonus.score_places(np.arange(num_places)).tolist()}
-    features = [loop.roles.inference.embed(view) for view in views]
-    if bonus.made_where == "acting":
+    places = np.arange(num_places)
+    features = [loop.roles.inference.embed(view)._replace(place=places) for view in views]
+    if bonus.can_read(features[0]):
         scores = np.mean([bonus.score(f) for f in features], axis=0, dtype=np.float64)
         snapshot["scores"] = scores.round(6).tolist()
-    if isinstance(bonus, Recode) and len(bonus.memory) > 0:
+    for memory in bonus.memories().values():
+        if len(memory) == 0:
+            continue
         embeddings = [f.embedding for f in features if f.embedding is not None]
-        places, _ = nearest_atoms(np.concatenate(embeddings), bonus.memory.atoms)
-        of_atom = places % num_places
-        counts = np.bincount(of_atom, weights=bonus.memory.counts, minlength=num_places)
+        nearest, _ = nearest_atoms(np.concatenate(embeddings), memory.atoms)
+        of_atom = nearest % num_places
+        counts = np.bincount(of_atom, weights=memory.counts, minlength=num_places)
         snapshot["atoms"] = np.bincount(of_atom, minlength=num_places).tolist()
         snapshot["counts"] = counts.round(4).tolist()
     return snapshot
@@ -157,6 +155,7 @@ def take_snapshot(loop: LocalLoop, views: Sequence[Array]) -> dict[str, Any]:
 def _summarise(loop: LocalLoop, config: RunConfig, snapshots: Sequence[dict[str, Any]]) -> dict[str, Any]:
     maze: Any = loop.roles.actor.env
     coverage, bonus = loop.coverage, loop.roles.memory.bonus
+    memories = {} if bonus is None else bonus.memories()
     assert coverage is not None
     num_places = int(maze.num_places)
     cells = [maze.cell_of(place) for place in range(num_places)]
@@ -169,7 +168,7 @@ def _summarise(loop: LocalLoop, config: RunConfig, snapshots: Sequence[dict[str,
         "distances": [int(maze.distances[cell]) for cell in cells],
         "first_seen": coverage.first_seen[:num_places].tolist(),
         "first_goal": int(coverage.first_seen[goal]) or None,
-        "ages": bonus.memory.ages.tolist() if isinstance(bonus, Recode) else None,
+        "ages": next((memory.ages.tolist() for memory in memories.values()), None),
         "snapshots": list(snapshots),
         "cpu_seconds": snapshots[-1]["cpu_seconds"],
         "seconds": snapshots[-1]["seconds"],

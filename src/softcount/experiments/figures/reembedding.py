@@ -1,8 +1,8 @@
 """Atoms that follow the representation against atoms that stay (not in the paper), on walks.
 
 Every atom keeps the observation that founded it and is put where that is embedded now, every ten steps
-(`roles.exemplars`), or stays where it was, as in the paper. Modes as in `frozen`: an embedding that settles,
-one that moves on, and a memory that is filled before the embedding has learned anything.
+(`bonuses.following`), or stays where it was, as in the paper. Modes as in `frozen`: an embedding that
+settles, one that moves on, and a memory that is filled before the embedding has learned anything.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.bonuses.following import Following
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.recode import Recode, RecodeBonusConfig
 from softcount.experiments.figures import walk_streams
@@ -60,7 +61,9 @@ def measure(mode: Mode, seed: int) -> dict[str, Any]:
         views = [embed(image) for image in drawn] if is_due else []
         for key, server in servers.items():
             if moment.t % PERIOD == 0:
-                server.reembed(embed)
+                num = server.num_founded()
+                if num:
+                    server.move_atoms(embed(server.founding_observations(0, num)))
             server(features, env_ids, no, no, None, moment.observation)
             if is_due:
                 assert server.bonus is not None
@@ -77,7 +80,8 @@ def _features(embed: Callable[[Array], tuple[Array, Array | None]], observation:
 
 def _server(k: int, seed: int, follow: bool) -> MemoryServer:
     config = RecodeBonusConfig(memory=memory_config(neighbours=k), normaliser=NormaliserConfig(kind="none"))
-    return MemoryServer(Recode(config, seed=seed), keeps_exemplars=follow)
+    recode = Recode(config, seed=seed)
+    return MemoryServer(Following(recode) if follow else recode)
 
 
 def jobs() -> list[Job]:

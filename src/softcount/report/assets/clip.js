@@ -34,7 +34,7 @@ function describePlay(clip) {
       { style: "color:var(--text)" },
       `Return ${plain(total)} in ${whole(clip.rewards.length - 1)} steps`,
     ),
-    `, played with mixture ${clip.mixture}${every}.${others}`,
+    `, played with ${clip.behaviour}${every}.${others}`,
   ];
 }
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from launch.test_local import TINY
 
+from softcount.bonuses.following import Exemplars, Following
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode, RecodeBonusConfig
+from softcount.launch import local
 from softcount.launch.run import make_loop
 from softcount.memory import RecodeConfig
-from softcount.roles import memory_server
-from softcount.roles.exemplars import Exemplars
 from softcount.roles.memory_server import MemoryServer
 from softcount.types import Features
 
@@ -20,12 +20,23 @@ from softcount.types import Features
 def server_of(treatment="paid", **fields):
     config = RecodeConfig(**{"size": 8, "dim": 2, "warmup_atoms": 1, "insertion_probability": 1.0} | fields)
     bonus = Recode(RecodeBonusConfig(memory=config, normaliser=NormaliserConfig(kind="none")), seed=0)
-    return MemoryServer(bonus, treatment, keeps_exemplars=True)
+    return MemoryServer(Following(bonus), treatment)
 
 
 def embed(observation, scale=1.0):
     """A representation that only scales, as observations of two numbers allow."""
     return Features(embedding=(scale * observation["xy"]).astype(np.float32))
+
+
+def memory_of(server):
+    return server.bonus.bonus.memory
+
+
+def follow(server, scale):
+    """Lets all atoms follow a representation that scales by something else now."""
+    num = server.num_founded()
+    if num:
+        server.move_atoms(embed(server.founding_observations(0, num), scale))
 
 
 def show(server, xy, is_terminal=None):
@@ -43,11 +54,11 @@ def test_every_atom_goes_where_the_observation_that_founded_it_is_seen_now():
     server = server_of()
     show(server, FAR_APART)
     show(server, [[0, 0.5]])  # near: moves the first atom, founds nothing
-    assert 0 < server.bonus.memory.atoms[0, 1] < 0.5
-    before = server.bonus.memory.state_dict()
-    server.reembed(lambda observation: embed(observation, scale=-2.0))
-    np.testing.assert_array_equal(server.bonus.memory.atoms, -2.0 * np.array(FAR_APART))
-    after = server.bonus.memory.state_dict()
+    assert 0 < memory_of(server).atoms[0, 1] < 0.5
+    before = memory_of(server).state_dict()
+    follow(server, -2.0)
+    np.testing.assert_array_equal(memory_of(server).atoms, -2.0 * np.array(FAR_APART))
+    after = memory_of(server).state_dict()
     for name in before.keys() - {"atoms"}:
         np.testing.assert_array_equal(after[name], before[name], err_msg=name)
 
@@ -55,29 +66,20 @@ def test_every_atom_goes_where_the_observation_that_founded_it_is_seen_now():
 def test_an_atom_that_replaces_another_brings_its_own_observation():
     server = server_of(size=4)
     show(server, FAR_APART)
-    before = server.bonus.memory.atoms
+    before = memory_of(server).atoms
     show(server, [[5000, 5000]])
-    (slot,) = np.flatnonzero((server.bonus.memory.atoms != before).any(axis=1))
-    server.reembed(lambda observation: embed(observation, scale=3.0))
+    (slot,) = np.flatnonzero((memory_of(server).atoms != before).any(axis=1))
+    follow(server, 3.0)
     expected = 3.0 * np.array(FAR_APART, float)
     expected[slot] = [15000, 15000]
-    np.testing.assert_array_equal(server.bonus.memory.atoms, expected)
+    np.testing.assert_array_equal(memory_of(server).atoms, expected)
 
 
 def test_observations_that_the_memory_does_not_see_found_nothing():
     server = server_of("skipped")
     show(server, FAR_APART, is_terminal=[False, True, False, False])
-    server.reembed(lambda observation: embed(observation, scale=2.0))
-    np.testing.assert_array_equal(server.bonus.memory.atoms, 2.0 * np.array(FAR_APART)[[0, 2, 3]])
-
-
-def test_many_atoms_are_embedded_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(memory_server, "AT_ONCE", 3)
-    server, sizes = server_of(), []
-    show(server, FAR_APART)
-    server.reembed(lambda observation: sizes.append(len(observation["xy"])) or embed(observation, scale=4.0))
-    assert sizes == [3, 1]
-    np.testing.assert_array_equal(server.bonus.memory.atoms, 4.0 * np.array(FAR_APART))
+    follow(server, 2.0)
+    np.testing.assert_array_equal(memory_of(server).atoms, 2.0 * np.array(FAR_APART)[[0, 2, 3]])
 
 
 def test_a_restored_server_moves_its_atoms_to_the_same_places():
@@ -86,18 +88,19 @@ def test_a_restored_server_moves_its_atoms_to_the_same_places():
     twin.load_state_dict(server.state_dict())
     for one in (server, twin):
         show(one, [[9, 9000], [1, 1]])
-        one.reembed(lambda observation: embed(observation, scale=0.5))
-    np.testing.assert_array_equal(server.bonus.memory.atoms, twin.bonus.memory.atoms)
+        follow(one, 0.5)
+    np.testing.assert_array_equal(memory_of(server).atoms, memory_of(twin).atoms)
     empty = server_of()
     twin.load_state_dict(empty.state_dict())
-    assert len(twin.bonus.memory) == 0
-    twin.reembed(embed)  # nothing to move
+    assert len(memory_of(twin)) == 0
+    assert twin.num_founded() == 0  # nothing to move
 
 
-def test_other_bonuses_have_no_exemplars_and_say_nothing():
-    server = MemoryServer(PlaceCount(), keeps_exemplars=True)
-    assert server.exemplars is None
-    server.reembed(embed)
+def test_other_bonuses_keep_nothing():
+    server = MemoryServer(PlaceCount())
+    assert server.num_founded() == 0
+    with pytest.raises(TypeError, match="PlaceCount keeps no observations"):
+        server.founding_observations(0, 1)
 
 
 def test_nothing_can_be_taken_before_something_was_kept():
@@ -105,16 +108,19 @@ def test_nothing_can_be_taken_before_something_was_kept():
         Exemplars(size=3).take(0, 1)
 
 
-def test_the_loop_moves_atoms_after_every_so_many_updates():
+def test_the_loop_moves_atoms_after_every_so_many_updates_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(local, "AT_ONCE", 7)
     loop = make_loop(replace(TINY, reembed_every=5, overlap=False))
-    memory, moved = loop.roles.memory, []
-    reembed = memory.reembed
-    memory.reembed = lambda embed: (reembed(embed), moved.append(loop.num_updates))
-    for _ in range(80):
+    server, moved, sizes = loop.roles.memory, [], []
+    move, take = server.move_atoms, server.founding_observations
+    server.move_atoms = lambda features: (move(features), moved.append(loop.num_updates))
+    server.founding_observations = lambda start, stop: sizes.append(stop - start) or take(start, stop)
+    while loop.num_updates < 21:
         loop.step()
-    assert loop.num_updates > 20
     assert moved == list(range(5, loop.num_updates + 1, 5))
-    reembed(loop.roles.inference.embed)
-    kept = memory.exemplars.take(0, len(memory.bonus.memory))
-    np.testing.assert_array_equal(memory.bonus.memory.atoms, loop.roles.inference.embed(kept).embedding)
-    assert make_loop(replace(TINY, reembed_every=0)).roles.memory.exemplars is None
+    assert max(sizes) == 7
+    loop._move_atoms()
+    kept = take(0, server.num_founded())
+    embedded = loop.roles.inference.embed(kept).embedding
+    np.testing.assert_allclose(memory_of(server).atoms, embedded, rtol=1e-4, atol=1e-5)
+    assert not make_loop(replace(TINY, reembed_every=0)).roles.memory.bonus.wants_observations

@@ -1,0 +1,157 @@
+"""The on-policy source: whole unrolls, each learned from once, in batches.
+
+    rows    0 ........ T          T = unroll_length; the last row only bootstraps
+    unroll  ├──────────┤
+                       ├──────────┤      and is the first of the next unroll
+
+When T + 1 rows of every environment are there, the unroll is cut into `num_envs / batch_size`
+batches, in a random order of environments; with several tasks every batch holds equally many of each.
+Batches are handed out once and forgotten. There are no priorities.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from softcount.types import Array, Observation, Sample, Sequence, State, Step, map_arrays
+
+
+class OnPolicyQueue:
+    """A `types.Source` that forgets what was learned from.
+
+    >>> queue = OnPolicyQueue(unroll_length=2, batch_size=1, num_envs=2, seed=0)
+    >>> no, none = np.zeros(2, bool), np.zeros(2, np.float32)
+    >>> for t in range(3):
+    ...     seen = np.array([t, 10 + t], np.float32)
+    ...     queue.add(Step(seen, none, none, none, no, no, no, none, {"task": np.zeros(2, int)}), ())
+    >>> batches = [queue.sample().sequence.steps.observation[:, 0].tolist() for _ in range(2)]
+    >>> sorted(batches), queue.due()
+    ([[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]], False)
+    """
+
+    def __init__(self, unroll_length: int, batch_size: int, num_envs: int, *, seed: int) -> None:
+        if unroll_length < 1:
+            raise ValueError(f"unroll_length is {unroll_length}; expected at least 1")
+        if batch_size < 1 or num_envs % batch_size:
+            raise ValueError(
+                f"batch_size is {batch_size}; expected a divisor of the {num_envs} environments of a run"
+            )
+        self.unroll_length, self.batch_size, self.num_envs = unroll_length, batch_size, num_envs
+        self.rng = np.random.default_rng(seed)
+        self._rows: list[Step] = []  # of the open unroll
+        self._state: Any = ()  # recurrent state before its first row
+        self._batches: deque[Sequence] = deque()
+        self.num_unrolls = 0
+
+    def add(self, row: Step, state: Any) -> None:
+        """Takes in one row of every environment and the recurrent state before it."""
+        if not self._rows:
+            self._state = state
+        self._rows.append(row)
+        if len(self._rows) == self.unroll_length + 1:
+            self._cut()
+            self._rows, self._state = [row], state  # the last row is the first of the next unroll
+
+    def due(self) -> bool:
+        """Says whether a batch is waiting."""
+        return bool(self._batches)
+
+    def sample(self) -> Sample:
+        """Hands out the next batch and forgets it."""
+        if not self._batches:
+            raise ValueError("the queue holds no batch; ask `due` first")
+        sequence = self._batches.popleft()
+        return Sample(sequence, np.full(self.batch_size, -1), None)
+
+    def reprioritise(self, ids: Array, priorities: Array) -> None:
+        raise TypeError("a queue has no order; expected an agent that returns no priorities")
+
+    def num_parts(self) -> int:
+        """One part: the rows of the open unroll, and those of the batches that wait."""
+        return len(self._batches) + bool(self._rows)
+
+    def part(self, number: int) -> Observation:
+        """Returns the observations of a waiting batch, or of the open unroll, `[N, ...]`."""
+        if number < len(self._batches):
+            steps = self._batches[number].steps
+            return map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), steps.observation)
+        rows = [row.observation for row in self._rows]
+        return map_arrays(lambda *leaves: np.concatenate(leaves), *rows)
+
+    def metrics(self) -> dict[str, float]:
+        return {"unrolls": float(self.num_unrolls), "batches": float(len(self._batches))}
+
+    def state_dict(self) -> State:
+        return {
+            "rows": [_as_state(row) for row in self._rows],
+            "state": _leaves(self._state),
+            "batches": [
+                {"steps": _as_state(batch.steps), "state": _leaves(batch.state)} for batch in self._batches
+            ],
+            "num_unrolls": self.num_unrolls,
+            "rng": json.dumps(self.rng.bit_generator.state),
+        }
+
+    def segment_names(self) -> list[str]:
+        """An unroll is small, so that all of it is state."""
+        return []
+
+    def segment(self, name: str) -> State:
+        raise KeyError(name)
+
+    def load_state_dict(self, state: State, segments: Mapping[str, State]) -> None:
+        self._rows = [_from_state(row) for row in state["rows"]]
+        self._state = tuple(np.array(leaf) for leaf in state["state"])
+        self._batches = deque(
+            Sequence(_from_state(batch["steps"]), tuple(np.array(leaf) for leaf in batch["state"]))
+            for batch in state["batches"]
+        )
+        self.num_unrolls = int(state["num_unrolls"])
+        self.rng.bit_generator.state = json.loads(state["rng"])
+
+    def _cut(self) -> None:
+        """Turns the open unroll into batches."""
+        steps: Step = map_arrays(lambda *leaves: np.stack(leaves), *map(_plain, self._rows))
+        for envs in self._order(self._rows[0].extras["task"]).reshape(-1, self.batch_size):
+            batch: Step = map_arrays(lambda x, e=envs: x[:, e], steps)
+            state = map_arrays(lambda x, e=envs: x[e], self._state)
+            self._batches.append(Sequence(batch, state))
+        self.num_unrolls += 1
+
+    def _order(self, task_ids: Array) -> Array:
+        """Returns environments at random, every batch with equally many of each task."""
+        shuffled = self.rng.permutation(self.num_envs)
+        tasks, counts = np.unique(task_ids, return_counts=True)
+        if len(tasks) == 1:
+            return shuffled
+        share = self.batch_size // len(tasks)
+        if len(set(counts.tolist())) > 1 or share * len(tasks) != self.batch_size:
+            raise ValueError(
+                f"batch_size is {self.batch_size} and the tasks have {counts.tolist()} environments; "
+                f"expected equally many of each task, and a batch that {len(tasks)} divides"
+            )
+        apart = [shuffled[task_ids[shuffled] == task].reshape(-1, share) for task in tasks]
+        return np.concatenate(apart, axis=1).ravel()
+
+
+def _plain(row: Step) -> Step:
+    return row._replace(extras=dict(row.extras))
+
+
+def _leaves(tree: Any) -> list[Array]:
+    leaves: list[Array] = []
+    map_arrays(lambda x: leaves.append(np.array(x)), tree)
+    return leaves
+
+
+def _as_state(steps: Step) -> State:
+    return {**steps._asdict(), "extras": dict(steps.extras)}
+
+
+def _from_state(state: State) -> Step:
+    return Step(**map_arrays(np.array, state))

@@ -1,0 +1,81 @@
+"""Several tasks in one run: through the loop, a memory for each, reports for each, resumed exactly."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from launch.test_local import TINY, assert_same, everything
+
+from softcount import store
+from softcount.envs.tasks import TaskVector
+from softcount.launch.run import METRICS, Run, make_loop
+
+MAZES = "disco-maze:layout=1,disco-maze:layout=2"
+CONFIG = replace(
+    TINY,
+    env=MAZES,
+    env_options={"size": 7, "observation": "palette"},
+    num_envs=4,
+    evaluation_episodes=2,
+    memory_per_task=True,
+    reembed_every=3,
+    overlap=False,
+)
+
+
+@pytest.mark.parametrize("memory_per_task", [True, False])
+def test_each_row_carries_its_task_and_meets_its_own_memory(memory_per_task):
+    loop = make_loop(replace(CONFIG, memory_per_task=memory_per_task))
+    for _ in range(50):
+        loop.step()
+    assert loop.num_updates > 5
+    assert isinstance(loop.roles.actor.env, TaskVector)
+    sample = loop.roles.replay.sample()
+    tasks = sample.sequence.steps.extras["task"]
+    assert (tasks == tasks[0]).all()
+    assert set(tasks.ravel().tolist()) <= {0, 1}
+    memories = loop.roles.memory.bonus.memories()
+    if memory_per_task:
+        assert list(memories) == ["disco-maze:layout=1", "disco-maze:layout=2"]
+        seen = [memory.num_observed for memory in memories.values()]
+        assert min(seen) > 20
+    else:
+        assert list(memories) == [""]
+
+
+def test_a_restored_run_of_two_tasks_continues_as_if_nothing_had_happened(tmp_path):
+    loop = make_loop(CONFIG)
+    for _ in range(35):
+        loop.step()
+    state = loop.state_dict()
+    for part in state:
+        store.save(tmp_path / part, state[part], kind=part)
+    twin = make_loop(CONFIG)
+    twin.load_state_dict(
+        {part: store.load(tmp_path / part, kind=part) for part in state},
+        {name: make() for name, make in loop.segments().items()},
+    )
+    for _ in range(25):
+        loop.step()
+        twin.step()
+    assert_same(everything(loop), everything(twin))
+
+
+def test_a_run_reports_every_task_by_its_name(tmp_path):
+    config = replace(CONFIG, steps=400, report_every=200, evaluate_every=200, checkpoint_seconds=1e9)
+    run = Run.create(tmp_path / "run", config)
+    list(run.train())
+    run.close()
+    rows = [json.loads(line) for line in (tmp_path / "run" / METRICS).read_text().splitlines()]
+    row = rows[-1]
+    names = ["disco-maze:layout=1", "disco-maze:layout=2"]
+    for measure in ("charts/episodes", "coverage/places", "eval/return", "eval/length"):
+        parts = [row[f"{measure}/{name}"] for name in names]
+        if measure in ("charts/episodes", "coverage/places"):
+            assert sum(parts) == row[measure] > 0
+        else:
+            assert np.mean(parts) == pytest.approx(row[measure])
+    assert row["intrinsic/atoms"] == pytest.approx(
+        np.mean([row[f"intrinsic/atoms/{name}"] for name in names])
+    )
