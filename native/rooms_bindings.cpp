@@ -2,6 +2,7 @@
 // `layout` says where in them each number lies, and what comes in is checked before anything trusts it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
