@@ -14,7 +14,7 @@ constexpr float kStepUp = 0.3f, kDrop = 1.5f;       // higher blocks, and so doe
 constexpr float kNearest = 0.7f, kReach = 2.0f, kTolerance = 0.08f;
 constexpr float kThrow = 3.5f;                      // m/s: a slower hand lays down
 constexpr float kGivesWay = 0.25f, kDropped = 1.2f;
-constexpr float kStickAside = 0.25f, kStickTilt = 0.26179939f;  // 15°
+constexpr float kStickAside = 0.25f, kStickTilt = 0.17453293f;  // 10°
 
 enum Action { kMove, kStrafe, kLook, kNodding, kTurnForward, kTurnRight, kTurnUp, kPushPull, kGrip };
 
