@@ -14,7 +14,7 @@ constexpr float kStepUp = 0.3f, kDrop = 1.5f;       // higher blocks, and so doe
 constexpr float kNearest = 0.7f, kReach = 2.0f, kTolerance = 0.08f;
 constexpr float kThrow = 3.5f;                      // m/s: a slower hand lays down
 constexpr float kGivesWay = 0.25f, kDropped = 1.2f;
-constexpr float kStickAside = 0.25f, kStickTilt = 0.17453293f;  // 10°
+constexpr float kStickRight = 0.25f, kStickBelow = 0.1f, kStickInward = 0.34906585f;  // so that it is seen: 20°
 
 enum Action { kMove, kStrafe, kLook, kNodding, kTurnForward, kTurnRight, kTurnUp, kPushPull, kGrip };
 
@@ -223,17 +223,22 @@ void turn_held(State& s, float yaw, float pitch) {
     if (push.depth > most(kFree, before)) b.yaw = old_yaw, b.pitch = old_pitch;
 }
 
+// Where the hand wants the held body: on the view axis, a stick a little right of it and below.
+void wanted_place(const Agent& a, const Body& b, float* want) {
+    const Gaze gaze = gaze_of(a);
+    const float right = b.kind == kStick ? kStickRight : 0.0f, below = b.kind == kStick ? kStickBelow : 0.0f;
+    for (int k = 0; k < 3; ++k) want[k] = gaze.eye[k] + a.hand * gaze.forward[k] + right * gaze.right[k] - below * gaze.up[k];
+}
+
 // Brings the held body to where the hand wants it, at most kFastest.
 void servo(State& s, const float* actions, float turned_by) {
     Agent& a = s.agent;
     Body& b = s.bodies[a.held];
     a.hand = within(a.hand + actions[kPushPull] * kStep, kNearest, kReach);
-    const Gaze gaze = gaze_of(a);
     float want[3];
-    for (int k = 0; k < 3; ++k) want[k] = gaze.eye[k] + a.hand * gaze.forward[k];
+    wanted_place(a, b, want);
     if (b.kind == kStick) {
-        for (int k = 0; k < 3; ++k) want[k] += kStickAside * (gaze.right[k] - gaze.up[k]);
-        turn_held(s, a.yaw, a.pitch + kStickTilt);
+        turn_held(s, a.yaw - kStickInward, a.pitch);
     } else {
         turn_held(s, b.yaw + turned_by + kPi * kStep * actions[kTurnUp], 0.0f);
     }
@@ -256,13 +261,11 @@ void servo(State& s, const float* actions, float turned_by) {
 void feel(State& s, const float* before, float push_pull) {
     Agent& a = s.agent;
     Body& b = s.bodies[a.held];
-    const Gaze gaze = gaze_of(a);
-    float lag2 = 0.0f;
+    float lag2 = 0.0f, want[3];
+    wanted_place(a, b, want);
     const float at[3] = {b.x, b.y, b.z};
     for (int k = 0; k < 3; ++k) {
-        float want = gaze.eye[k] + a.hand * gaze.forward[k];
-        if (b.kind == kStick) want += kStickAside * (gaze.right[k] - gaze.up[k]);
-        lag2 += (want - at[k]) * (want - at[k]);
+        lag2 += (want[k] - at[k]) * (want[k] - at[k]);
         a.trail[a.trail_at][k] = within((at[k] - before[k]) / kStep, -kFastest, kFastest);
     }
     a.trail_at = (a.trail_at + 1) % kTrail;

@@ -21,23 +21,30 @@ STEPS = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dy, dx) != (0, 0
 
 
 def ground_of(state: Any) -> Array:
-    """Heights at the points of the lattice `[NUM, NUM]`."""
-    return np.asarray(state["heights"]).repeat(2, 0).repeat(2, 1)
+    """Heights on which the agent stands at the points of the lattice `[NUM, NUM]`: the highest cell that it touches."""
+    return _touched(state)[0]
+
+
+def _touched(state: Any) -> tuple[Array, Array]:
+    """The highest and the lowest cell that the agent's cylinder touches at each point."""
+    heights = np.pad(np.asarray(state["heights"]), 1, constant_values=core.WALL)
+    own = heights[1:-1, 1:-1]
+    high, low = (np.zeros((core.SIDE, 2, core.SIDE, 2), np.float32) for _ in range(2))
+    for half_y, dy in enumerate((-1, 1)):
+        for half_x, dx in enumerate((-1, 1)):
+            cells = [
+                heights[1 + sy : 1 + sy + core.SIDE, 1 + sx : 1 + sx + core.SIDE]
+                for sy, sx in ((dy, 0), (0, dx), (dy, dx))
+            ]
+            high[:, half_y, :, half_x] = np.maximum.reduce([own, *cells])
+            low[:, half_y, :, half_x] = np.minimum.reduce([own, *cells])
+    return high.reshape(NUM, NUM), low.reshape(NUM, NUM)
 
 
 def free_points(state: Any, ignore: tuple[int, ...] = (), margin: float = 0.04) -> Array:
     """Where the agent can stand `[NUM, NUM]`; bodies in `ignore` are not in the way."""
-    heights = np.pad(np.asarray(state["heights"]), 1, constant_values=core.WALL)
-    own = heights[1:-1, 1:-1]
-    free = np.zeros((core.SIDE, 2, core.SIDE, 2), bool)
-    for half_y, dy in enumerate((-1, 1)):
-        for half_x, dx in enumerate((-1, 1)):
-            is_free = own < core.WALL
-            for sy, sx in ((dy, 0), (0, dx), (dy, dx)):
-                other = heights[1 + sy : 1 + sy + core.SIDE, 1 + sx : 1 + sx + core.SIDE]
-                is_free = is_free & (other <= own + STEP_UP) & (other >= own - DROP)
-            free[:, half_y, :, half_x] = is_free
-    free = free.reshape(NUM, NUM) & (ground_of(state) > core.VOID + 1)
+    high, low = _touched(state)
+    free = (high < core.WALL) & (low >= high - DROP) & (low > core.VOID + 1)
     for i in range(int(state["num_bodies"])):
         body = state["bodies"][i]
         if i not in ignore and body["flags"] & core.ALIVE and body["kind"] != core.STICK and i != state["agent"]["held"]:

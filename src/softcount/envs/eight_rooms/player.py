@@ -109,7 +109,7 @@ class Player:
         ignore: tuple[int, ...] = (),
         steps: int = 250,
         look: tuple[float, float, float] | None = None,
-        hand: float = 1.1,
+        hand: float = 0.85,
     ) -> Moves:
         """Walks to within `near` of a goal round everything else; gives up where there is no way."""
         far, age, last, stuck = None, 0, self.place, 0
@@ -131,6 +131,13 @@ class Player:
                 side = np.random.default_rng(int(self.state["tick"])).uniform(-1, 1, 2)
                 for _ in range(3):
                     yield self.act(to=(x + float(side[0]), y + float(side[1])))
+            if self.held >= 0 and self.state["agent"]["lag"] > 0.3:  # it caught on something: back a little, and turn to it
+                body = self.body(self.held)
+                x, y = self.place
+                back = (2 * x - float(body["x"]), 2 * y - float(body["y"]))
+                yield self.act(look=(*self.at(body), float(body["z"])), to=back, push=-2.0, pace=0.5)
+                age = 12
+                continue
             age += 1
             pull = 0.0 if self.held < 0 else (hand - float(self.state["agent"]["hand"])) * 7.0
             seen = look or (point[0], point[1], float(self.state["agent"]["z"]) + EYE)
@@ -148,14 +155,14 @@ class Player:
         for _ in range(steps):
             yield self.act(grip=False)
 
-    def fetch(self, index: int, *, tries: int = 8) -> Moves:
+    def fetch(self, index: int, *, tries: int = 8, nears: tuple[float, ...] = (1.45, 1.2, 1.0, 1.6)) -> Moves:
         """Walks to a body and picks it up."""
         if self.held >= 0 and self.held != index:
             yield from self.drop()
         for attempt in range(tries):
             if self.held == index or not self.body(index)["flags"] & core.ALIVE:
                 return
-            near = (1.45, 1.2, 1.0, 1.6)[attempt % 4]
+            near = nears[attempt % len(nears)]
             yield from self.walk(self.at(self.body(index)), near, ignore=(index,), steps=120)
             for _ in range(14):
                 body = self.body(index)

@@ -91,10 +91,10 @@ def baseball(p: Player) -> Moves:
         if p.held != 1:
             yield p.act()
             continue
-        stand = _stand_around(p, plinth, 1.12, side)
+        stand = _stand_around(p, plinth, (1.18, 1.12, 1.24)[side % 3], side)
         side += 1
-        yield from p.walk(stand, 0.12)
-        high = 1.19
+        yield from p.walk(stand, 0.06)
+        high = 1.2
         for to_left in (0.75, -0.75, 0.75, -0.75):
             yield from _sweep(p, plinth, stand, to_left, high)
             if p.body(0)["z"] < 3.0:
@@ -132,7 +132,7 @@ def _stand_around(p: Player, centre: Array, far: float, turn: int) -> Point:
 def _sweep(p: Player, plinth: Array, stand: Point, offset: float, pitch: float) -> Moves:
     """Lifts the stick beside the plinth, then swings it to the other side at full speed."""
     x, y = p.place
-    toward = float(np.arctan2(plinth[1] - y, plinth[0] - x)) - 0.2  # the stick is held to the right
+    toward = float(np.arctan2(plinth[1] - y, plinth[0] - x)) - 0.18  # the stick is held to the right
     for _ in range(12):
         angle = toward + offset
         point = (x + float(np.cos(angle)), y + float(np.sin(angle)), 0.0)
@@ -238,7 +238,7 @@ def drawbridge(p: Player) -> Moves:
     apples = state["apples"][: int(state["num_apples"])]
     for fork, key in enumerate(keys):
         sensors = np.flatnonzero(state["sensors"]["key"] == bodies[key]["key"])
-        small = apples[apples["is_terminal"] == 0][fork]
+        small = apples[np.flatnonzero(apples["is_terminal"] == 0)[fork]]
         bridges = [state["movers"][i] for i in sensors]
         middles = [_middle(bridge) for bridge in bridges]
         best = int(np.argmin([np.hypot(x - small["x"], y - small["y"]) for x, y in middles]))
@@ -283,17 +283,37 @@ def navigate_cubes(p: Player) -> Moves:
             yield from _take_out(p, int(index), way)
             break
         else:
+            yield from _go_through(p, way, float(chosen), float(along.min()) - 1.0, float(along.max()) + 1.0)
             yield from p.walk(apple, 0.2)
             yield p.act(to=apple)
-            far = paths.distances(p.state, apple, 0.3)
-            if far[paths.point_of(p.state)] >= 10_000:
-                order = np.argsort([p.far(p.at(p.body(i))) for i in range(len(homes))])[:3]
-                homes = np.stack([state["bodies"]["x"], state["bodies"]["y"], state["bodies"]["z"]], 1)[: len(homes)]
+            if p.far(apple) > 1.0:  # something fell into the gap: take what is nearest away
+                homes = np.stack([state["bodies"][axis] for axis in "xyz"], 1)[: len(homes)]
+                order = np.argsort([p.far(p.at(p.body(i))) for i in range(len(homes))])[:2]
+
+
+def _go_through(p: Player, way: Array, aside: float, first: float, last: float) -> Moves:
+    """Walks straight through the gap in the wall, in the middle between what stands left and right of it."""
+    across = np.array([-way[1], way[0]])
+    bodies = p.state["bodies"][: int(p.state["num_bodies"])]
+    at = np.stack([bodies["x"], bodies["y"]], 1)
+    beside = (at @ across - aside)[(at @ way > first) & (at @ way < last)]
+    left = max([-1.0, *(float(d) + 0.4 for d in beside if -1.4 < d < -0.4)])
+    right = min([1.0, *(float(d) - 0.4 for d in beside if 0.4 < d < 1.4)])
+    aside += 0.5 * (left + right)
+    entry, leave = first * way + aside * across, (last + 0.3) * way + aside * across
+    if np.array(p.place) @ way > last - 0.3:
+        return
+    yield from p.walk((float(entry[0]), float(entry[1])), 0.12, steps=120)
+    for _ in range(24):
+        if np.array(p.place) @ way > last:
+            return
+        ahead = min(float(np.array(p.place) @ way) + 0.5, last + 0.3) * way + aside * across
+        yield p.act(to=(float(ahead[0]), float(ahead[1])), look=(float(leave[0]), float(leave[1]), 1.2))
 
 
 def _take_out(p: Player, index: int, way: Array) -> Moves:
     """Grips a cube from before the wall, goes back with it, turns and lays it down."""
-    yield from p.fetch(index, tries=2)
+    yield from p.fetch(index, tries=3, nears=(1.7, 1.85, 1.5))
     if p.held != index:
         return
     start = np.array(p.place)
