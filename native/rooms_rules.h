@@ -47,7 +47,7 @@ bool may_rise(State& s, const Mover& m, float next) {
     const float y0 = (float)m.row0 * kCell, y1 = (float)m.row1 * kCell;
     const Agent& a = s.agent;
     const float ax = a.x - within(a.x, x0, x1), ay = a.y - within(a.y, y0, y1), guard = kGuard + kRadius;
-    bool is_clear = ax * ax + ay * ay >= guard * guard;
+    bool is_clear = !m.is_door || ax * ax + ay * ay >= guard * guard;  // nobody stands where a bridge rises
     Body gap{};
     gap.x = 0.5f * (x0 + x1), gap.y = 0.5f * (y0 + y1), gap.hx = 0.5f * (x1 - x0), gap.hy = 0.5f * (y1 - y0);
     gap.z = 0.5f * (next - 10.0f), gap.hz = 0.5f * (next + 10.0f);

@@ -17,6 +17,8 @@ from softcount.types import Array
 
 WAYS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 TURN_COST = 8
+REACH = 48
+"""Points of the lattice to each side that are searched."""
 
 
 def plan_pushes(state: Any, index: int, goal: tuple[float, float]) -> list[tuple[tuple[int, int], float]]:
@@ -24,26 +26,35 @@ def plan_pushes(state: Any, index: int, goal: tuple[float, float]) -> list[tuple
     block = state["bodies"][index]
     origin = np.array([float(block["x"]), float(block["y"])])
     others = [
-        np.array([float(body["x"]), float(body["y"])])
+        (float(body["x"]), float(body["y"]))
         for i, body in enumerate(state["bodies"][: int(state["num_bodies"])])
         if i != index and body["flags"] & core.ALIVE
     ]
-    queue: list[tuple[int, tuple[int, int], int]] = [(0, (0, 0), -1)]
-    came: dict[tuple[tuple[int, int], int], tuple[tuple[int, int], int] | None] = {((0, 0), -1): None}
-    best = {((0, 0), -1): 0}
+    offsets = np.arange(-REACH, REACH + 1) * LATTICE
+    x, y = np.meshgrid(origin[0] + offsets, origin[1] + offsets, indexing="ij")
+    is_free = _fits(state, x, y, 0.46, others)
+    can_push = [
+        (is_free & _fits(state, x - 0.73 * dx, y - 0.73 * dy, 0.31, others)).tolist() for dx, dy in WAYS
+    ]  # somebody fits behind the block
+    can_be, is_goal = is_free.tolist(), ((abs(x - goal[0]) < 0.3) & (abs(y - goal[1]) < 0.3)).tolist()
+    first = ((REACH, REACH), -1)
+    queue = [(0, *first)]
+    came: dict[tuple[tuple[int, int], int], tuple[tuple[int, int], int] | None] = {first: None}
+    best = {first: 0}
     while queue:
         cost, node, last = heapq.heappop(queue)
         if cost > best[(node, last)]:
             continue
-        at = origin + LATTICE * np.array(node)
-        if abs(at[0] - goal[0]) < 0.3 and abs(at[1] - goal[1]) < 0.3:
+        if is_goal[node[0]][node[1]]:
             return _legs(came, (node, last))
         for number, way in enumerate(WAYS):
-            after = at + LATTICE * np.array(way)
-            behind = at - (0.8 if number == last else 0.85) * np.array(way)
-            if not _fits(state, after, 0.46, others, goal) or not _fits(state, behind, 0.34, others, None):
+            column, row = node[0] + way[0], node[1] + way[1]
+            if not (0 <= column <= 2 * REACH and 0 <= row <= 2 * REACH):
                 continue
-            key = ((node[0] + way[0], node[1] + way[1]), number)
+            is_start = node == first[0] and _fits(state, x[node] - 0.73 * way[0], y[node] - 0.73 * way[1], 0.31, others)
+            if not can_be[column][row] or not (can_push[number][node[0]][node[1]] or is_start):
+                continue
+            key = ((column, row), number)
             new = cost + 1 + (TURN_COST if number != last else 0)
             if new < best.get(key, 1 << 30):
                 best[key] = new
@@ -52,15 +63,17 @@ def plan_pushes(state: Any, index: int, goal: tuple[float, float]) -> list[tuple
     return []
 
 
-def _fits(state: Any, at: Array, half: float, others: list[Array], goal: tuple[float, float] | None) -> bool:
-    """Whether a square finds level ground and no other block there; over the goal it may sink."""
+def _fits(state: Any, x: Array, y: Array, half: float, others: list[tuple[float, float]]) -> Array:
+    """Whether squares find ground there, no wall and no other block."""
+    heights, fits = np.asarray(state["heights"]), np.ones(np.shape(x), bool)
     for dx in (-half, 0.0, half):
         for dy in (-half, 0.0, half):
-            x, y = at[0] + dx, at[1] + dy
-            height = state["heights"][int(y / core.CELL), int(x / core.CELL)]
-            if height > 0.05:
-                return False
-    return all(max(abs(at[0] - other[0]), abs(at[1] - other[1])) > half + 0.42 for other in others)
+            column = np.clip((x + dx) / core.CELL, 0, core.SIDE - 1).astype(np.int64)
+            row = np.clip((y + dy) / core.CELL, 0, core.SIDE - 1).astype(np.int64)
+            fits = fits & (heights[row, column] < 0.05)
+    for at in others:
+        fits = fits & (np.maximum(np.abs(x - at[0]), np.abs(y - at[1])) > half + 0.42)
+    return fits
 
 
 def _legs(came: dict[Any, Any], end: Any) -> list[tuple[tuple[int, int], float]]:

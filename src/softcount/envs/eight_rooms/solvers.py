@@ -150,7 +150,8 @@ def push_blocks(p: Player) -> Moves:
             break
         legs = plan_pushes(p.state, 0, (float(p.marks[0][0]), float(p.marks[0][1])))
         if not legs:
-            yield p.act()
+            for _ in range(50):
+                yield p.act()
             continue
         yield from _push(p, 0, *legs[0])
     for _ in range(FOREVER):
@@ -161,9 +162,9 @@ def _push(p: Player, index: int, way: tuple[int, int], length: float) -> Moves:
     """Pushes a block along an axis by a length."""
     body, direction = p.body(index), np.array(way, float)
     start = np.array(p.at(body))
-    behind = start - 0.85 * direction
-    yield from p.walk((float(behind[0]), float(behind[1])), 0.1, steps=80)
-    if p.far((float(behind[0]), float(behind[1]))) > 0.35:
+    behind = start - 0.82 * direction
+    yield from p.walk((float(behind[0]), float(behind[1])), 0.12, steps=80)
+    if p.far((float(behind[0]), float(behind[1]))) > 0.45 or (np.array(p.place) - start) @ direction > -0.6:
         x, y = p.place
         yield p.act(to=(2 * x - float(start[0]), 2 * y - float(start[1])))
         return
