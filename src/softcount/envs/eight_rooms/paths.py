@@ -107,15 +107,18 @@ def point_of(state: Any) -> tuple[int, int]:
 
 def next_point(state: Any, far: Array, look_ahead: int = 4) -> tuple[float, float] | None:
     """A point some steps further on a shortest way, or None where there is no way."""
+    ground = ground_of(state)
     row, column = point_of(state)
     if far[row, column] >= 10_000:
         return None
     for _ in range(look_ahead):
-        around = [(far[row + dy, column + dx], abs(dy) + abs(dx), row + dy, column + dx) for dy, dx in STEPS]
-        best = min(around)
+        around = [
+            (far[row + dy, column + dx], abs(dy) + abs(dx), row + dy, column + dx)
+            for dy, dx in STEPS
+            if -DROP <= ground[row + dy, column + dx] - ground[row, column] <= STEP_UP
+        ]
+        best = min(around, default=(10_000, 0, row, column))
         if best[0] >= far[row, column]:
             break
         row, column = best[2], best[3]
-        if best[1] == 2 and look_ahead > 2:
-            look_ahead -= 1
     return (column + 0.5) * LATTICE, (row + 0.5) * LATTICE

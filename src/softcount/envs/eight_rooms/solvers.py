@@ -162,9 +162,15 @@ def _push(p: Player, index: int, way: tuple[int, int], length: float) -> Moves:
     """Pushes a block along an axis by a length."""
     body, direction = p.body(index), np.array(way, float)
     start = np.array(p.at(body))
-    behind = start - 0.82 * direction
-    yield from p.walk((float(behind[0]), float(behind[1])), 0.12, steps=80)
-    if p.far((float(behind[0]), float(behind[1]))) > 0.45 or (np.array(p.place) - start) @ direction > -0.6:
+    stand = start - 0.85 * direction
+    behind = (float(stand[0]), float(stand[1]))
+    for near in (0.3, 0.45, 0.6):
+        yield from p.walk(behind, near, steps=80)
+        if p.far(behind) <= near:
+            break
+    for _ in range(3):
+        yield p.act(to=behind)
+    if p.far(behind) > 0.35 or (np.array(p.place) - start) @ direction > -0.55:
         x, y = p.place
         yield p.act(to=(2 * x - float(start[0]), 2 * y - float(start[1])))
         return
