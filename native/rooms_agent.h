@@ -74,7 +74,9 @@ void push_bodies(State& s) {
     for (int i = 0; i < s.num_bodies; ++i) {
         Body& b = s.bodies[i];
         if (i == a.held || !is_alive(b) || b.kind == kStick) continue;  // one steps over a stick
-        const float dx = b.x - a.x, dy = b.y - a.y, r = reach_of(b) + kRadius;
+        const float dx = b.x - a.x, dy = b.y - a.y;
+        if (size_of(dx) + size_of(dy) > 2.0f * (b.hx + b.hy + kRadius)) continue;
+        const float r = reach_of(b) + kRadius;
         if (dx * dx + dy * dy > r * r || top_of(b) < a.z + 0.02f || bottom_of(b) > a.z + kTall) continue;
         const float z = b.kind == kBox ? b.z : within(b.z, a.z, a.z + kTall);  // a ball rolls on the ground before the feet
         const Push push = turned(ball_from_body({a.x, a.y, z, kRadius}, b));
@@ -248,7 +250,7 @@ void servo(State& s, const float* actions, float turned_by) {
     if (length > most_length)
         for (float& part : d) part *= most_length / length;
     if (d[2] < 0.0f && b.kind != kStick) {
-        b.z = most(b.z + d[2], support_of(s, a.held) + b.hz);
+        b.z = most(b.z + d[2], support_of(s, a.held, near_to(s, a.held)) + b.hz);
     } else {
         b.z += d[2];
         if (b.kind == kStick && d[2] < 0.0f && body_in_cells(s, b).depth > kFree) b.z = z;

@@ -191,8 +191,29 @@ Push body_from_body(const Body& a, const Body& b) {
 }
 
 inline bool are_near(const Body& a, const Body& b, float margin) {
-    const float dx = a.x - b.x, dy = a.y - b.y, r = reach_of(a) + reach_of(b) + margin;
+    const float dx = a.x - b.x, dy = a.y - b.y, most_r = a.hx + a.hy + b.hx + b.hy + margin;
+    if (size_of(dx) > most_r || size_of(dy) > most_r) return false;
+    const float r = reach_of(a) + reach_of(b) + margin;
     return dx * dx + dy * dy < r * r;
+}
+
+// Bodies that a body can meet within a substep; a superset, looked up once and used for all that follows.
+struct Near {
+    int num = 0;
+    uint8_t bodies[kMaxBodies];
+};
+
+Near near_to(const State& s, int index) {
+    const Body& b = s.bodies[index];
+    const float reach = b.hx + b.hy + 0.5f;
+    Near near;
+    for (int j = 0; j < s.num_bodies; ++j) {
+        const Body& other = s.bodies[j];
+        const float r = reach + other.hx + other.hy;
+        near.bodies[near.num] = (uint8_t)j;
+        near.num += (size_of(b.x - other.x) < r) & (size_of(b.y - other.y) < r) & (j != index) & is_alive(other);
+    }
+    return near;
 }
 
 // ---- what carries a body
@@ -203,7 +224,7 @@ inline bool is_over(const Body& b, float x, float y) {
 }
 
 // The height on which a body stands or will land: below its centre or, for a box, one of four points half-way out.
-float support_of(const State& s, int index) {
+float support_of(const State& s, int index, const Near& near) {
     const Body& b = s.bodies[index];
     const float c = cosine(b.yaw), n = sine(b.yaw), bottom = bottom_of(b), u = 0.5f * b.hx, v = 0.5f * b.hy;
     const float offsets[5][2] = {{0, 0}, {u, v}, {-u, v}, {u, -v}, {-u, -v}};
@@ -214,9 +235,9 @@ float support_of(const State& s, int index) {
         const float h = height_at(s, cell_of(x), cell_of(y));
         if (h <= bottom + kOverlap) best = most(best, h);
     }
-    for (int j = 0; j < s.num_bodies; ++j) {
-        const Body& other = s.bodies[j];
-        if (j == index || other.kind != kBox || !is_alive(other)) continue;
+    for (int k = 0; k < near.num; ++k) {
+        const Body& other = s.bodies[near.bodies[k]];
+        if (other.kind != kBox || !is_alive(other)) continue;
         const float top = top_of(other);
         if (top > bottom + kOverlap || top <= best || !are_near(b, other, 0.0f)) continue;
         for (int i = 0; i < num; ++i) {

@@ -14,11 +14,18 @@ constexpr float kHalfView = 0.62486935f;  // tan 32°: a vertical field of 64°
 
 inline float light_of(const float* n) { return 0.68f + 0.14f * n[0] + 0.08f * n[1] + 0.28f * n[2]; }
 
+inline void tint(Face& face, const Material& m, float light, float brightest) {
+    face.colour[0] = least(m.red * light, brightest), face.colour[1] = least(m.green * light, brightest);
+    face.colour[2] = least(m.blue * light, brightest);
+}
+
+constexpr float kBrightestRound = 255.9f / 1.13f;  // a ball's light is at most this
+
 // Gives the face just drawn its colour and, unless plain, its bricks along two axes of the world.
 void dress(Canvas& canvas, const Material& m, const float* normal, const float* u, const float* v, const float* origin) {
     Face& face = canvas.faces[canvas.num_faces - 1];
-    const float light = light_of(normal) * 255.0f;
-    face.colour[0] = m.red * light, face.colour[1] = m.green * light, face.colour[2] = m.blue * light;
+    const float brightest = 255.9f / (1.0f + 0.5f * (m.checker + m.noise));  // the pattern stays below 256
+    tint(face, m, light_of(normal) * 255.0f, brightest);
     face.surface = m.checker == 0.0f && m.noise == 0.0f ? kPlain : kBricks;
     face.shift = m.shift, face.checker = m.checker, face.noise = m.noise;
     const float e[3] = {canvas.gaze.eye[0] - origin[0], canvas.gaze.eye[1] - origin[1], canvas.gaze.eye[2] - origin[2]};
@@ -43,11 +50,17 @@ void draw_quad(Canvas& canvas, const State& s, const Quad& quad) {
     if (draw_polygon(canvas, corners, 4, normal, quad.sign * quad.at)) dress(canvas, s.materials[quad.material], normal, u, v, origin);
 }
 
+constexpr float kPlainBeyond = 6.0f;  // metres: there a box is ten pixels wide, and its pattern has faded
+
 // A box whose own axes are given; its faces towards the eye.
 void draw_box(Canvas& canvas, const Material& material, const float* centre, const float (*axes)[3], const float* half) {
+    const float to_eye[3] = {canvas.gaze.eye[0] - centre[0], canvas.gaze.eye[1] - centre[1], canvas.gaze.eye[2] - centre[2]};
+    Material surface = material;
+    if (dot(to_eye, to_eye) > kPlainBeyond * kPlainBeyond) surface.checker = surface.noise = 0.0f;
     for (int k = 0; k < 3; ++k)
         for (float sign = -1.0f; sign < 2.0f; sign += 2.0f) {
             const int i = (k + 1) % 3, j = (k + 2) % 3;
+            if (sign * dot(axes[k], to_eye) <= half[k]) continue;  // turned away
             float normal[3], corners[4][3];
             for (int d = 0; d < 3; ++d) {
                 normal[d] = sign * axes[k][d];
@@ -55,7 +68,7 @@ void draw_box(Canvas& canvas, const Material& material, const float* centre, con
                 corners[0][d] = at - a - b, corners[1][d] = at + a - b, corners[2][d] = at + a + b, corners[3][d] = at - a + b;
             }
             const float *u = k == 0 ? axes[1] : axes[0], *v = k == 2 ? axes[1] : axes[2];
-            if (draw_polygon(canvas, corners, 4, normal, dot(normal, corners[0]))) dress(canvas, material, normal, u, v, centre);
+            if (draw_polygon(canvas, corners, 4, normal, dot(normal, corners[0]))) dress(canvas, surface, normal, u, v, centre);
         }
 }
 
@@ -65,7 +78,8 @@ const float kUpright[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
 void draw_shadow(Canvas& canvas, const State& s, const Body& b) {
     const int column = cell_of(b.x), row = cell_of(b.y);
     const float ground = height_at(s, column, row);
-    if (ground > bottom_of(b) + 0.05f || ground < -1.0f) return;
+    if (ground > bottom_of(b) + 0.05f || ground < -5.0f) return;
+    if ((b.flags & kAsleep) && bottom_of(b) > ground + 0.05f) return;  // it stands on another body
     const float c = cosine(b.yaw), n = sine(b.yaw), z = ground + 0.008f, up[3] = {0, 0, 1};
     float corners[8][3];
     int num = 4;
@@ -96,17 +110,34 @@ void draw_body(Canvas& canvas, const State& s, const Body& b) {
     to_camera(canvas, centre, p);
     const float r = b.kind == kBox ? reach_of(b) + b.hz : b.hx, half_x = 0.5f * (float)canvas.width / canvas.focal;
     if (p[2] < -r || size_of(p[0]) > half_x * p[2] + 2.0f * r + 0.2f) return;
+    if (p[2] > r + 0.1f && is_covered(canvas, patch_of(canvas, p, r + 0.1f), 1.0f / (p[2] - r - 0.1f))) return;
     draw_shadow(canvas, s, b);
     if (b.kind == kBall) {
         if (!draw_ball(canvas, {b.x, b.y, b.z, b.hx})) return;
         Face& face = canvas.faces[canvas.num_faces - 1];
         face.surface = kRound;
-        face.colour[0] = material.red * 255.0f, face.colour[1] = material.green * 255.0f, face.colour[2] = material.blue * 255.0f;
+        tint(face, material, 255.0f, kBrightestRound);
     } else {
         const float cp = cosine(b.pitch), sp = sine(b.pitch), half[3] = {b.hx, b.kind == kBox ? b.hy : b.hz, b.hz};
         const float axes[3][3] = {{cp * c, cp * n, sp}, {-n, c, 0.0f}, {-sp * c, -sp * n, cp}};
         draw_box(canvas, material, centre, axes, half);
     }
+}
+
+// Draws the nearest first: of a heap of bodies most are hidden by others.
+void draw_bodies(Canvas& canvas, const State& s) {
+    int order[kMaxBodies], num = 0;
+    float far2[kMaxBodies];
+    for (int i = 0; i < s.num_bodies; ++i) {
+        const Body& b = s.bodies[i];
+        if (!is_alive(b)) continue;
+        const float d[3] = {b.x - canvas.gaze.eye[0], b.y - canvas.gaze.eye[1], b.z - canvas.gaze.eye[2]};
+        far2[i] = dot(d, d);
+        int k = num++;
+        for (; k > 0 && far2[order[k - 1]] > far2[i]; --k) order[k] = order[k - 1];
+        order[k] = i;
+    }
+    for (int k = 0; k < num; ++k) draw_body(canvas, s, s.bodies[order[k]]);
 }
 
 void draw_mover(Canvas& canvas, const State& s, const Mover& m) {
@@ -133,7 +164,7 @@ void draw_apple(Canvas& canvas, const State& s, const Apple& apple) {
     const Material& m = s.materials[apple.material];
     Face& face = canvas.faces[canvas.num_faces - 1];
     face.surface = kFruit;
-    face.colour[0] = m.red * 255.0f, face.colour[1] = m.green * 255.0f, face.colour[2] = m.blue * 255.0f;
+    tint(face, m, 255.0f, kBrightestRound);
 }
 
 int64_t scratch_bytes(View view) {
@@ -162,8 +193,7 @@ void draw(const State& s, const Mesh& mesh, View view, void* scratch, uint8_t* i
         const Strip& strip = s.strips[i];
         draw_quad(canvas, s, {2, strip.material, 1.0f, strip.z + 0.01f, strip.x0, strip.x1, strip.y0, strip.y1});
     }
-    for (int i = 0; i < s.num_bodies; ++i)
-        if (is_alive(s.bodies[i])) draw_body(canvas, s, s.bodies[i]);
+    draw_bodies(canvas, s);
     for (int i = 0; i < s.num_sensors; ++i) draw_sensor(canvas, s, s.sensors[i]);
     for (int i = 0; i < s.num_apples; ++i) draw_apple(canvas, s, s.apples[i]);
     shade(canvas, image);

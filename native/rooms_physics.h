@@ -23,14 +23,16 @@ inline void wake(Body& b) {
 }
 
 // Wakes what touches a body, beside it or on it.
-void wake_around(State& s, int index) {
+void wake_around(State& s, int index, const Near& near) {
     const Body& b = s.bodies[index];
-    for (int j = 0; j < s.num_bodies; ++j) {
-        Body& other = s.bodies[j];
-        if (j == index || !(other.flags & kAsleep) || !are_near(b, other, 0.03f)) continue;
+    for (int k = 0; k < near.num; ++k) {
+        Body& other = s.bodies[near.bodies[k]];
+        if (!(other.flags & kAsleep) || !are_near(b, other, 0.03f)) continue;
         if (bottom_of(other) < top_of(b) + 0.05f && bottom_of(b) < top_of(other) + 0.05f) wake(other);
     }
 }
+
+inline void wake_around(State& s, int index) { wake_around(s, index, near_to(s, index)); }
 
 // Moves a body sideways as far as cells let it; returns whether anything was in the way, with the last normal.
 bool shift(State& s, int index, float dx, float dy, Push* last = nullptr) {
@@ -79,11 +81,11 @@ void bounce(Body& b, Push wall) {
     }
 }
 
-void fall(State& s, int index) {
+void fall(State& s, int index, const Near& near) {
     Body& b = s.bodies[index];
     const float x = b.x, y = b.y, z = b.z;
     b.vz = most(b.vz - kGravity * kStep, -kFastest);
-    const float support = support_of(s, index), bottom = bottom_of(b) + b.vz * kStep;
+    const float support = support_of(s, index, near), bottom = bottom_of(b) + b.vz * kStep;
     const bool is_carried = bottom <= support;
     if (is_carried) {
         b.z = support + b.hz;
@@ -100,7 +102,7 @@ void fall(State& s, int index) {
         return;
     }
     const float moved = size_of(b.x - x) + size_of(b.y - y) + size_of(b.z - z);
-    if (moved > 1e-4f) wake_around(s, index);
+    if (moved > 1e-4f) wake_around(s, index, near);
     b.rest = is_carried && moved < 4e-4f ? b.rest + 1 : 0;
     if (b.rest >= kDrowsy) {
         b.flags |= kAsleep;
@@ -137,17 +139,20 @@ void part(State& s, int i, int j) {
     if (push.depth > 1e-3f || closing < -0.05f) wake(a), wake(b);
 }
 
+inline bool is_moving(const Body& b) { return (b.flags & (kAlive | kAsleep)) == kAlive && !is_fixed(b); }
+
 // One substep of everything that is awake.
 void move_bodies(State& s) {
     for (int i = 0; i < s.num_bodies; ++i)
-        if (i != s.agent.held && (s.bodies[i].flags & (kAlive | kAsleep)) == kAlive && !is_fixed(s.bodies[i])) fall(s, i);
+        if (i != s.agent.held && is_moving(s.bodies[i])) fall(s, i, near_to(s, i));
     for (int i = 0; i < s.num_bodies; ++i) {
-        if ((s.bodies[i].flags & (kAlive | kAsleep)) != kAlive || is_fixed(s.bodies[i])) continue;
-        for (int j = 0; j < s.num_bodies; ++j) {
+        if (!is_moving(s.bodies[i])) continue;
+        const Near near = near_to(s, i);
+        for (int k = 0; k < near.num; ++k) {
+            const int j = near.bodies[k];
             const Body& other = s.bodies[j];
-            if (j == i || !is_alive(other) || !are_near(s.bodies[i], other, 0.0f)) continue;
-            const bool is_later = j < i && !(other.flags & kAsleep) && !is_fixed(other);  // done when j was looked at
-            if (!is_later) part(s, i, j);
+            const bool is_done = j < i && is_moving(other);  // when j was looked at
+            if (!is_done && are_near(s.bodies[i], other, 0.0f)) part(s, i, j);
         }
     }
 }

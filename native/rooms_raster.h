@@ -10,16 +10,26 @@ namespace softcount {
 namespace rooms {
 namespace {
 
-constexpr int kLanes = 8, kMaxFaces = 2048, kMaxCorners = 12;
+// Vectors as wide as the instruction set has them: GCC takes selections between wider ones apart, lane by lane.
+#if defined(__AVX2__)
+constexpr int kLanes = 8;
+#define ROOMS_LANES(x) {x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7}
+#define ROOMS_SPLAT(x) {x, x, x, x, x, x, x, x}
+#else
+constexpr int kLanes = 4;
+#define ROOMS_LANES(x) {x, x + 1, x + 2, x + 3}
+#define ROOMS_SPLAT(x) {x, x, x, x}
+#endif
+constexpr int kMaxFaces = 2048, kMaxCorners = 12;
 constexpr float kNearPlane = 0.04f;
 
-typedef float F8 __attribute__((vector_size(32)));
-typedef int32_t I8 __attribute__((vector_size(32)));
+typedef float Floats __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
 
-inline F8 splat(float x) { return F8{x, x, x, x, x, x, x, x}; }
-inline I8 splat(int32_t x) { return I8{x, x, x, x, x, x, x, x}; }
-inline F8 lanes_from(float x) { return F8{x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7}; }
-inline I8 lanes_from(int32_t x) { return I8{x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7}; }
+inline Floats splat(float x) { return Floats ROOMS_SPLAT(x); }
+inline Ints splat(int32_t x) { return Ints ROOMS_SPLAT(x); }
+inline Floats lanes_from(float x) { return Floats ROOMS_LANES(x); }
+inline Ints lanes_from(int32_t x) { return Ints ROOMS_LANES(x); }
 
 template <typename V, typename T>
 inline V load(const T* p) {
@@ -132,7 +142,7 @@ bool draw_polygon(Canvas& canvas, const float (*corners)[3], int num, const floa
     face.a /= gap, face.b /= gap, face.c /= gap;
     int first, last;
     find_spans(canvas, points, num_kept, &first, &last);
-    const I8 id = splat((int32_t)canvas.num_faces);
+    const Ints id = splat((int32_t)canvas.num_faces);
     const float end = (float)canvas.width;
     for (int y = first; y < last; ++y) {
         // a hundredth of a pixel wider: no cracks where an edge meets two
@@ -140,15 +150,41 @@ bool draw_polygon(Canvas& canvas, const float (*corners)[3], int num, const floa
         const int x1 = (int)(within(canvas.right[y] - 0.49f, -1.0f, end - 1.0f) + 1.0f);
         float* depth = canvas.depth + y * canvas.stride;
         int32_t* owner = canvas.owner + y * canvas.stride;
-        const F8 slope = splat(face.a), base = splat(face.b * (float)y + face.c);
+        const Floats slope = splat(face.a), base = splat(face.b * (float)y + face.c);
         for (int x = x0; x < x1; x += kLanes) {
-            const F8 here = slope * lanes_from((float)x) + base, there = load<F8>(depth + x);
-            const I8 is_won = (here > there) & (lanes_from((int32_t)x) < splat((int32_t)x1));
+            const Floats here = slope * lanes_from((float)x) + base, there = load<Floats>(depth + x);
+            const Ints is_won = (here > there) & (lanes_from((int32_t)x) < splat((int32_t)x1));
             store(depth + x, is_won ? here : there);
-            store(owner + x, is_won ? id : load<I8>(owner + x));
+            store(owner + x, is_won ? id : load<Ints>(owner + x));
         }
     }
     ++canvas.num_faces;
+    return true;
+}
+
+struct Patch {
+    int x0, x1, y0, y1;
+};
+
+// A rectangle of pixels that holds a ball around camera point `p`, which is before the near plane.
+Patch patch_of(const Canvas& canvas, const float* p, float r) {
+    const float near = canvas.focal / (p[2] - r), far = canvas.focal / (p[2] + r);
+    const float cx = 0.5f * (float)canvas.width, cy = 0.5f * (float)canvas.height;
+    const float w = (float)canvas.width, h = (float)canvas.height;
+    const float xl = p[0] - r, xh = p[0] + r, yl = p[1] - r, yh = p[1] + r;
+    return {(int)within(cx + xl * (xl < 0.0f ? near : far) - 1.0f, 0.0f, w),
+            (int)within(cx + xh * (xh > 0.0f ? near : far) + 2.0f, 0.0f, w),
+            (int)within(cy - yh * (yh > 0.0f ? near : far) - 1.0f, 0.0f, h),
+            (int)within(cy - yl * (yl < 0.0f ? near : far) + 2.0f, 0.0f, h)};
+}
+
+// Whether all that was drawn in a patch is nearer than an inverse depth.
+bool is_covered(const Canvas& canvas, const Patch& patch, float depth) {
+    for (int y = patch.y0; y < patch.y1; ++y) {
+        const float* row = canvas.depth + y * canvas.stride;
+        for (int x = patch.x0; x < patch.x1; ++x)
+            if (row[x] <= depth) return false;
+    }
     return true;
 }
 
@@ -158,35 +194,29 @@ bool draw_ball(Canvas& canvas, const Ball& ball) {
     float p[3];
     to_camera(canvas, centre, p);
     if (p[2] < r + kNearPlane || canvas.num_faces == kMaxFaces) return false;
-    const float near = p[2] - r, scale = canvas.focal / near;  // a rectangle that holds it
-    const float cx = 0.5f * (float)canvas.width, cy = 0.5f * (float)canvas.height, w = (float)canvas.width,
-                h = (float)canvas.height;
-    const float far_scale = canvas.focal / (p[2] + r);
-    const float xl = p[0] - r, xh = p[0] + r, yl = p[1] - r, yh = p[1] + r;
-    const int x0 = (int)within(cx + xl * (xl < 0.0f ? scale : far_scale) - 1.0f, 0.0f, w);
-    const int x1 = (int)within(cx + xh * (xh > 0.0f ? scale : far_scale) + 2.0f, 0.0f, w);
-    const int y0 = (int)within(cy - yh * (yh > 0.0f ? scale : far_scale) - 1.0f, 0.0f, h);
-    const int y1 = (int)within(cy - yl * (yl < 0.0f ? scale : far_scale) + 2.0f, 0.0f, h);
+    const float cx = 0.5f * (float)canvas.width, cy = 0.5f * (float)canvas.height;
+    const Patch patch = patch_of(canvas, p, r);
+    const int x0 = patch.x0, x1 = patch.x1, y0 = patch.y0, y1 = patch.y1;
     if (x0 >= x1 || y0 >= y1) return false;
     // |t·D - p|² = r² in camera coordinates, D = (dx, dy, 1): t = (D·p + sqrt((D·p)² - D²(p² - r²))) / …, nearest root
     const float k = dot(p, p) - r * r, inverse = 1.0f / canvas.focal;
-    const I8 id = splat((int32_t)canvas.num_faces);
+    const Ints id = splat((int32_t)canvas.num_faces);
     for (int y = y0; y < y1; ++y) {
         const float dy = (cy - 0.5f - (float)y) * inverse;
         float* depth = canvas.depth + y * canvas.stride;
         int32_t* owner = canvas.owner + y * canvas.stride;
         for (int x = x0; x < x1; x += kLanes) {
-            const F8 dx = (lanes_from((float)x) - splat(cx - 0.5f)) * splat(inverse);
-            const F8 along = dx * splat(p[0]) + splat(dy * p[1] + p[2]), d2 = dx * dx + splat(dy * dy + 1.0f);
-            F8 inside = along * along - d2 * splat(k);
-            const I8 is_hit = (inside > splat(0.0f)) & (lanes_from((int32_t)x) < splat((int32_t)x1));
+            const Floats dx = (lanes_from((float)x) - splat(cx - 0.5f)) * splat(inverse);
+            const Floats along = dx * splat(p[0]) + splat(dy * p[1] + p[2]), d2 = dx * dx + splat(dy * dy + 1.0f);
+            Floats inside = along * along - d2 * splat(k);
+            const Ints is_hit = (inside > splat(0.0f)) & (lanes_from((int32_t)x) < splat((int32_t)x1));
             inside = inside > splat(0.0f) ? inside : splat(0.0f);
-            F8 rooted;
+            Floats rooted;
             for (int i = 0; i < kLanes; ++i) rooted[i] = root(inside[i]);
-            const F8 here = (along + rooted) / splat(k), there = load<F8>(depth + x);  // 1/t, the larger root
-            const I8 is_won = is_hit & (here > there);
+            const Floats here = (along + rooted) / splat(k), there = load<Floats>(depth + x);  // 1/t, the larger root
+            const Ints is_won = is_hit & (here > there);
             store(depth + x, is_won ? here : there);
-            store(owner + x, is_won ? id : load<I8>(owner + x));
+            store(owner + x, is_won ? id : load<Ints>(owner + x));
         }
     }
     Face& face = canvas.faces[canvas.num_faces++];

@@ -1,4 +1,4 @@
-// Colours: every pixel once, in runs of one face, eight at a time. A run may write beyond its end; the next one
+// Colours: every pixel once, in runs of one face, a vector at a time. A run may write beyond its end; the next one
 // writes over that, so that no loop has a remainder.
 #pragma once
 
@@ -8,38 +8,40 @@ namespace softcount {
 namespace rooms {
 namespace {
 
-inline F8 whole(F8 x) {  // floor, for what is above -4096
-    const I8 truncated = __builtin_convertvector(x + splat(4096.0f), I8);
-    return __builtin_convertvector(truncated - splat((int32_t)4096), F8);
+// Bricks are counted from far below zero, so that cutting a fraction off is a floor.
+constexpr float kFirstBrick = -4096.0f;
+
+inline Ints floor_of(Floats x) { return __builtin_convertvector(x, Ints); }
+inline Floats to_floats(Ints n) { return __builtin_convertvector(n, Floats); }
+
+// `x` where a number is odd, else 0; `x` or `-x`.
+inline Floats if_odd(Ints n, float x) {
+    return (Floats)(((n << 31) >> 31) & (Ints)splat(x));
 }
+inline Floats by_parity(Ints n, float x) { return (Floats)((Ints)splat(x) ^ (n << 31)); }
 
-inline F8 odd(F8 whole_number) {  // 1 for odd numbers, 0 for even ones
-    const I8 n = __builtin_convertvector(whole_number, I8);
-    return __builtin_convertvector(n & splat((int32_t)1), F8);
-}
+inline Floats at_most(Floats x, float y) { return x < splat(y) ? x : splat(y); }
+inline Floats at_least(Floats x, float y) { return x > splat(y) ? x : splat(y); }
 
-inline F8 at_most(F8 x, float y) { return x < splat(y) ? x : splat(y); }
-inline F8 at_least(F8 x, float y) { return x > splat(y) ? x : splat(y); }
-
-inline void paint(uint32_t* to, const float* colour, F8 light) {
-    const I8 r = __builtin_convertvector(at_most(splat(colour[0]) * light, 255.0f), I8);
-    const I8 g = __builtin_convertvector(at_most(splat(colour[1]) * light, 255.0f), I8);
-    const I8 b = __builtin_convertvector(at_most(splat(colour[2]) * light, 255.0f), I8);
-    store(to, r | (g << 8) | (b << 16));
+// Writes packed colours; what `dress` made of colours keeps them below 256.
+inline void paint(uint32_t* to, const float* colour, Floats light) {
+    const Ints r = floor_of(splat(colour[0]) * light), g = floor_of(splat(colour[1]) * light);
+    store(to, r | (g << 8) | (floor_of(splat(colour[2]) * light) << 16));
 }
 
 void shade_bricks(const Canvas& canvas, const Face& face, int x0, int x1, int y, const float* depth) {
-    const F8 ux = splat(face.ux), uc = splat(face.uy * (float)y + face.uc), u0 = splat(face.u0);
-    const F8 vx = splat(face.vx), vc = splat(face.vy * (float)y + face.vc), v0 = splat(face.v0);
+    const Floats ux = splat(face.ux), uc = splat(face.uy * (float)y + face.uc), u0 = splat(face.u0 - kFirstBrick);
+    const Floats vx = splat(face.vx), vc = splat(face.vy * (float)y + face.vc), v0 = splat(face.v0 - kFirstBrick);
+    const float checker = 0.5f * face.checker;
     for (int x = x0; x < x1; x += kLanes) {
-        const F8 near = load<F8>(depth + x), far = splat(1.0f) / near, at = lanes_from((float)x);
-        const F8 v = v0 + (vx * at + vc) * far, row = whole(v), is_odd = odd(row);
-        const F8 u = u0 + (ux * at + uc) * far + splat(face.shift) * is_odd, column = whole(u);
-        const F8 mixed = column * splat(0.754877666f) + row * splat(0.569840291f), chance = mixed - whole(mixed);
-        const F8 sign = odd(column + row) - splat(0.5f);
-        const F8 fade = at_most(near * splat(3.5f), 1.0f);
+        const Floats near = load<Floats>(depth + x), far = splat(1.0f) / near, at = lanes_from((float)x);
+        const Ints row = floor_of(v0 + (vx * at + vc) * far);
+        const Ints column = floor_of(u0 + (ux * at + uc) * far + if_odd(row, face.shift));
+        const Floats mixed = to_floats(column) * splat(0.754877666f) + to_floats(row) * splat(0.569840291f);
+        const Floats chance = mixed - to_floats(floor_of(mixed)) - splat(0.5f);
+        const Floats fade = at_most(near * splat(3.5f), 1.0f);
         paint(canvas.row + x, face.colour,
-              splat(1.0f) + fade * (splat(face.checker) * sign + splat(face.noise) * (chance - splat(0.5f))));
+              splat(1.0f) + fade * (by_parity(column + row, checker) + splat(face.noise) * chance));
     }
 }
 
@@ -49,16 +51,16 @@ void shade_round(const Canvas& canvas, const Face& face, int x0, int x1, int y, 
     float base[3];
     for (int k = 0; k < 3; ++k) base[k] = g.forward[k] + dy * g.up[k];
     for (int x = x0; x < x1; x += kLanes) {
-        const F8 dx = (lanes_from((float)x) - splat(0.5f * (float)canvas.width - 0.5f)) * splat(inverse);
-        const F8 t = splat(1.0f) / load<F8>(depth + x), scale = splat(face.inverse_radius);
-        F8 normal[3];
+        const Floats dx = (lanes_from((float)x) - splat(0.5f * (float)canvas.width - 0.5f)) * splat(inverse);
+        const Floats t = splat(1.0f) / load<Floats>(depth + x), scale = splat(face.inverse_radius);
+        Floats normal[3];
         for (int k = 0; k < 3; ++k)
             normal[k] = (splat(face.from[k]) + (splat(base[k]) + dx * splat(g.right[k])) * t) * scale;
-        F8 light = splat(0.68f) + splat(0.14f) * normal[0] + splat(0.08f) * normal[1] + splat(0.28f) * normal[2];
+        Floats light = splat(0.68f) + splat(0.14f) * normal[0] + splat(0.08f) * normal[1] + splat(0.28f) * normal[2];
         if (face.surface == kFruit) {
             light = normal[2] > splat(0.86f) ? splat(0.25f) : light;  // the stalk's hollow
         } else {
-            light += splat(0.22f) * (odd(whole(normal[2] * splat(2.5f) + splat(0.5f))) - splat(0.5f));
+            light += by_parity(floor_of(normal[2] * splat(2.5f) + splat(4.5f)), 0.11f);
         }
         paint(canvas.row + x, face.colour, at_least(light, 0.1f));
     }

@@ -50,6 +50,7 @@ def _give_key(builder: Builder, task: str) -> None:
     agent["yaw"], agent["held"], agent["hand"], agent["was_gripping"] = yaw, index, hand, 1
     body["x"], body["y"], body["z"] = eye + hand * np.array([np.cos(yaw), np.sin(yaw), 0.0])
     body["yaw"] = yaw
+    body["flags"] &= ~core.ASLEEP
 
 
 def _nearest_liftable(state: Any) -> int:

@@ -187,7 +187,7 @@ class Builder:
         self.state["num_bodies"] += 1
         body = self.state["bodies"][index]
         body["kind"], body["key"], body["material"], body["mass"] = kind, key, material, mass
-        body["flags"] = flags | core.ALIVE
+        body["flags"] = flags | core.ALIVE | core.ASLEEP
         body["hx"], body["hy"], body["hz"] = half
         body["x"], body["y"], body["z"] = *at, floor + half[2]
         body["yaw"] = yaw
