@@ -72,7 +72,8 @@ struct Strip {
 
 struct Agent {
     float x, y, z;  // of the feet
-    float vx, vy, vz;
+    float vx, vy, vz;        // as it moved
+    float wx, wy;            // as it walks: what stands in the way does not slow its legs
     float yaw, pitch, hand;  // hand: how far the held body is from the eye
     int32_t held, was_gripping;
     float lag;              // how far the held body is from where the hand wants it

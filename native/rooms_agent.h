@@ -90,7 +90,7 @@ void push_bodies(State& s) {
             if (b.x != x || b.y != y) {
                 wake(b);
                 wake_around(s, i);
-                const float speed = a.vx * push.nx + a.vy * push.ny;
+                const float speed = a.wx * push.nx + a.wy * push.ny;
                 const float own = b.vx * push.nx + b.vy * push.ny;
                 if (b.mass <= kHeavy && speed > own) {
                     b.vx += push.nx * (speed - own), b.vy += push.ny * (speed - own);
@@ -108,13 +108,12 @@ void walk(State& s, const float* actions) {
     float forward = actions[kMove], right = actions[kStrafe];
     const float length = root(forward * forward + right * right);
     if (length > 1.0f) forward /= length, right /= length;
-    const float wx = kSpeed * (cy * forward - sy * right), wy = kSpeed * (sy * forward + cy * right);
-    float dx = wx - a.vx, dy = wy - a.vy;
+    float dx = kSpeed * (cy * forward - sy * right) - a.wx, dy = kSpeed * (sy * forward + cy * right) - a.wy;
     const float change = root(dx * dx + dy * dy), most_change = kQuickness * kStep;
     if (change > most_change) dx *= most_change / change, dy *= most_change / change;
-    a.vx += dx, a.vy += dy;
+    a.wx += dx, a.wy += dy;
     const float x = a.x, y = a.y, z = a.z;
-    shift_agent(s, a.vx * kStep, a.vy * kStep);
+    shift_agent(s, a.wx * kStep, a.wy * kStep);
     push_bodies(s);
     a.vx = within((a.x - x) / kStep, -kSpeed, kSpeed), a.vy = within((a.y - y) / kStep, -kSpeed, kSpeed);
 

@@ -167,7 +167,8 @@ nb::dict layout() {
     out["Agent"] = record(
         sizeof(Agent),
         list_of(FIELD(Agent, x, "f4"), FIELD(Agent, y, "f4"), FIELD(Agent, z, "f4"), FIELD(Agent, vx, "f4"),
-                FIELD(Agent, vy, "f4"), FIELD(Agent, vz, "f4"), FIELD(Agent, yaw, "f4"), FIELD(Agent, pitch, "f4"),
+                FIELD(Agent, vy, "f4"), FIELD(Agent, vz, "f4"), FIELD(Agent, wx, "f4"), FIELD(Agent, wy, "f4"),
+                FIELD(Agent, yaw, "f4"), FIELD(Agent, pitch, "f4"),
                 FIELD(Agent, hand, "f4"), FIELD(Agent, held, "i4"), FIELD(Agent, was_gripping, "i4"),
                 FIELD(Agent, lag, "f4"), FIELDS(Agent, acceleration, "f4", 3), FIELDS(Agent, trail, "f4", kTrail, 3),
                 FIELD(Agent, trail_at, "i4")));
