@@ -179,9 +179,12 @@ def _push(p: Player, index: int, way: tuple[int, int], length: float) -> Moves:
         left = length - float((at - start) @ direction)
         if left < 0.03 or p.is_on(0) or body["z"] < 0.35:
             break
-        goal = at + direction * (left - 0.4)
-        reach = min(1.0, (left + 0.12) / 0.3)
-        yield p.act(to=(float(goal[0]), float(goal[1])), look=(float(at[0]), float(at[1]), 0.8), pace=reach)
+        place = np.array(p.place)
+        gap = max(float((at - place) @ direction) - 0.7, 0.0)
+        goal = at + direction * left
+        goal += ((at - place) - ((at - place) @ direction) * direction) * 0.5  # in line with the block
+        pace = min(1.0, (gap + left / 0.6) / 0.4)  # it moves by 0.6 of a push
+        yield p.act(to=(float(goal[0]), float(goal[1])), look=(float(at[0]), float(at[1]), 0.8), pace=pace)
     back = np.array(p.place) - 0.35 * direction
     yield p.act(to=(float(back[0]), float(back[1])))
 
@@ -287,7 +290,7 @@ def navigate_cubes(p: Player) -> Moves:
             moved = np.hypot(body["x"] - homes[index, 0], body["y"] - homes[index, 1])
             if moved > 0.9:
                 continue
-            yield from _take_out(p, int(index), way)
+            yield from _take_out(p, int(index), way, float(along.min()) - 1.0)
             break
         else:
             yield from _go_through(p, way, float(chosen), float(along.min()) - 1.0, float(along.max()) + 1.0)
@@ -318,18 +321,31 @@ def _go_through(p: Player, way: Array, aside: float, first: float, last: float) 
         yield p.act(to=(float(ahead[0]), float(ahead[1])), look=(float(leave[0]), float(leave[1]), 1.2))
 
 
-def _take_out(p: Player, index: int, way: Array) -> Moves:
-    """Grips a cube from before the wall, goes back with it, turns and lays it down."""
-    yield from p.fetch(index, tries=3, nears=(1.7, 1.85, 1.5))
+def _take_out(p: Player, index: int, way: Array, first: float) -> Moves:
+    """Grips a cube, from within the gap if it is deep in the wall, goes back with it, turns and lays it down."""
+    across = np.array([-way[1], way[0]])
+    at = np.array(p.at(p.body(index)))
+    if at @ way > first + 1.6:
+        entry = first * way + (at @ across) * across
+        yield from p.walk((float(entry[0]), float(entry[1])), 0.12, steps=120)
+        for _ in range(10):
+            here = np.array(p.place)
+            if (at - here) @ way < 1.5 or abs((at - here) @ across) > 0.4:
+                break
+            ahead = here + 0.4 * way + ((at - here) @ across) * across
+            yield p.act(to=(float(ahead[0]), float(ahead[1])), look=(float(at[0]), float(at[1]), 1.0), pace=0.7)
+        yield from p.fetch(index, tries=2, nears=(2.1, 1.9))
+    else:
+        yield from p.fetch(index, tries=3, nears=(1.7, 1.85, 1.5))
     if p.held != index:
         return
     start = np.array(p.place)
-    for _ in range(9):  # straight back, still looking at the wall, lifting it a little
-        back = np.array(p.place) - 1.0 * way
-        look = np.array(p.place) + 2.0 * way
-        yield p.act(to=(float(back[0]), float(back[1])), look=(float(look[0]), float(look[1]), 1.1), push=-2.0)
-        if float((start - np.array(p.place)) @ way) > 1.5:
+    for _ in range(16):  # straight back, still looking at the wall, lifting it a little
+        here = np.array(p.place)
+        if (start - here) @ way > 1.5 and here @ way < first - 0.3:
             break
+        back, look = here - way, here + 2.0 * way
+        yield p.act(to=(float(back[0]), float(back[1])), look=(float(look[0]), float(look[1]), 1.1), push=-2.0)
     behind = np.array(p.place) - 3.0 * way
     for _ in range(9):
         yield p.act(look=(float(behind[0]), float(behind[1]), 0.6))
