@@ -44,9 +44,9 @@ def _give_key(builder: Builder, task: str) -> None:
         builder.start((float(at[0]), float(at[1])), yaw)
         return
     index = 1 if task == "baseball" else _nearest_liftable(state)
-    body, hand = bodies[index], 1.2
+    body = bodies[index]
+    yaw, hand = _clear_direction(builder, index)
     eye = np.array([agent["x"], agent["y"], agent["z"] + 1.5])
-    yaw = _clear_direction(state, float(agent["x"]), float(agent["y"]), hand + 0.5)
     agent["yaw"], agent["held"], agent["hand"], agent["was_gripping"] = yaw, index, hand, 1
     body["x"], body["y"], body["z"] = eye + hand * np.array([np.cos(yaw), np.sin(yaw), 0.0])
     body["yaw"] = yaw
@@ -63,22 +63,23 @@ def _nearest_liftable(state: Any) -> int:
     return int(np.where(is_key & (is_top | (bodies["key"] > 0)), far, np.inf).argmin())
 
 
-def _clear_direction(state: Any, x: float, y: float, far: float) -> float:
-    """The direction in which most is free of walls and bodies, of sixteen."""
-    bodies = state["bodies"][: int(state["num_bodies"])]
-    best, best_room = 0.0, -1.0
-    for yaw in np.linspace(-np.pi, np.pi, 16, endpoint=False):
-        room = far
-        for t in np.arange(0.2, far, 0.1):
-            px, py = x + t * np.cos(yaw), y + t * np.sin(yaw)
-            height = state["heights"][int(py / core.CELL), int(px / core.CELL)]
-            is_taken = ((bodies["x"] - px) ** 2 + (bodies["y"] - py) ** 2 < 0.5**2).any()
-            if height > state["agent"]["z"] + 0.3 or is_taken:
-                room = t
-                break
-        if room > best_room:
-            best, best_room = float(yaw), room
-    return best
+def _clear_direction(builder: Builder, index: int) -> tuple[float, float]:
+    """A direction and a distance at which a held body is free of walls and other bodies."""
+    state = builder.state
+    bodies, agent = state["bodies"][: int(state["num_bodies"])], state["agent"]
+    reach = float(np.hypot(bodies["hx"][index], bodies["hy"][index])) + 0.05
+    around = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+    others = np.delete(bodies, index)
+    for hand in (1.2, 0.95, 0.75):
+        for yaw in builder.rng.permutation(24) * (np.pi / 12) - np.pi:
+            x, y = agent["x"] + hand * np.cos(yaw), agent["y"] + hand * np.sin(yaw)
+            radii = np.array([[0.0], [0.5 * reach], [reach]])
+            xs, ys = x + radii * np.cos(around), y + radii * np.sin(around)
+            heights = state["heights"][(ys / core.CELL).astype(int), (xs / core.CELL).astype(int)]
+            far = np.hypot(others["x"] - x, others["y"] - y) - np.hypot(others["hx"], others["hy"])
+            if (heights <= agent["z"] + 0.3).all() and (far > reach).all():
+                return float(yaw), hand
+    raise ValueError("there is no room for a body in the hand")
 
 
 def _open_all(state: Any) -> None:
@@ -101,7 +102,7 @@ def _go_to_apple(builder: Builder) -> None:
     for far in (2.0, 1.6, 1.2, 0.9):
         for yaw in builder.rng.permutation(16) * (np.pi / 8):
             x, y = apple["x"] - far * np.cos(yaw), apple["y"] - far * np.sin(yaw)
-            around = [(x + dx, y + dy) for dx in (-0.31, 0.31) for dy in (-0.31, 0.31)]
+            around = [(x + dx, y + dy) for dx in (-0.31, 0.0, 0.31) for dy in (-0.31, 0.0, 0.31)]
             heights = [state["heights"][int(b / core.CELL), int(a / core.CELL)] for a, b in around]
             if all(height == floor for height in heights):
                 builder.start((float(x), float(y)), float(yaw), floor=float(floor))

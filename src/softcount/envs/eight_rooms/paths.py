@@ -107,10 +107,15 @@ def point_of(state: Any) -> tuple[int, int]:
 
 def next_point(state: Any, far: Array, look_ahead: int = 4) -> tuple[float, float] | None:
     """A point some steps further on a shortest way, or None where there is no way."""
-    ground = ground_of(state)
+    ground, height = ground_of(state), float(state["agent"]["z"])
     row, column = point_of(state)
-    if far[row, column] >= 10_000:
-        return None
+    if far[row, column] >= 10_000 or abs(ground[row, column] - height) > 0.1:  # between points: to the best one beside
+        beside = [(row + dy, column + dx) for dy in (-2, -1, 0, 1, 2) for dx in (-2, -1, 0, 1, 2)]
+        usable = [(far[at], *at) for at in beside if -DROP <= ground[at] - height <= 0.1 and far[at] < 10_000]
+        if not usable:
+            return None
+        _, row, column = min(usable)
+        look_ahead = 0
     for _ in range(look_ahead):
         around = [
             (far[row + dy, column + dx], abs(dy) + abs(dx), row + dy, column + dx)

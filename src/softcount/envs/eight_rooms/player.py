@@ -112,7 +112,7 @@ class Player:
         hand: float = 0.85,
     ) -> Moves:
         """Walks to within `near` of a goal round everything else; gives up where there is no way."""
-        far, age, last, stuck = None, 0, self.place, 0
+        far, age, last, stuck, lost = None, 0, self.place, 0, 0
         for _ in range(steps):
             if self.far(goal) <= near:
                 return
@@ -120,17 +120,18 @@ class Player:
                 far, age = paths.distances(self.state, goal, max(near - 0.1, 0.18), ignore), 0
             point = paths.next_point(self.state, far)
             if point is None:
-                return
+                if lost == 2:
+                    return
+                lost, far = lost + 1, None
+                yield from self._wriggle()
+                continue
             if self.far(goal) < near + 0.3 and far[paths.point_of(self.state)] == 0:
                 point = goal
             stuck = stuck + 1 if np.hypot(last[0] - self.place[0], last[1] - self.place[1]) < 0.02 else 0
             last = self.place
-            if stuck >= 6:  # wriggle
+            if stuck >= 6:
                 stuck = 0
-                x, y = self.place
-                side = np.random.default_rng(int(self.state["tick"])).uniform(-1, 1, 2)
-                for _ in range(3):
-                    yield self.act(to=(x + float(side[0]), y + float(side[1])))
+                yield from self._wriggle()
             if self.held >= 0 and self.state["agent"]["lag"] > 0.3:  # it caught on something: back a little, and turn to it
                 body = self.body(self.held)
                 x, y = self.place
@@ -143,12 +144,12 @@ class Player:
             seen = look or (point[0], point[1], float(self.state["agent"]["z"]) + EYE)
             yield self.act(to=point, look=seen, push=pull)
 
-    def face(self, point: tuple[float, float, float], *, steps: int = 25, push: float = 0.0) -> Moves:
-        """Turns until the view axis passes near a point."""
-        for _ in range(steps):
-            if self.is_facing(point):
-                return
-            yield self.act(look=point, push=push)
+    def _wriggle(self) -> Moves:
+        """Goes a few steps anywhere, to get out of a corner."""
+        x, y = self.place
+        side = np.random.default_rng(int(self.state["tick"])).uniform(-1, 1, 2)
+        for _ in range(3):
+            yield self.act(to=(x + float(side[0]), y + float(side[1])))
 
     def drop(self, steps: int = 2) -> Moves:
         """Opens the hand."""
