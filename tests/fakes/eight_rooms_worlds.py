@@ -62,7 +62,10 @@ def depth_in_cells(state, index):
     deepest = 0.0
     for x, y in zip(body["x"] + c * u - s * v, body["y"] + s * u + c * v, strict=True):
         column, row = int(x / 0.5), int(y / 0.5)
-        if state["heights"][row, column] > (body["z"] - body["hz"] if body["kind"] == core.BOX else body["z"]) + 0.03:
+        if (
+            state["heights"][row, column]
+            > (body["z"] - body["hz"] if body["kind"] == core.BOX else body["z"]) + 0.03
+        ):
             inside = min(x - 0.5 * column, 0.5 * column + 0.5 - x, y - 0.5 * row, 0.5 * row + 0.5 - y)
             deepest = max(deepest, inside)
     return deepest

@@ -81,7 +81,9 @@ class Family:
     names: tuple[str, ...]  # what stands after the slash and is worth listing
     build: Callable[..., gymnasium.Env[Any, Any]]  # (rest of the name, index of the copy, options)
     all_names: Callable[[], list[str]] | None = None  # every name that works, where there are more
-    build_vector: Callable[..., VectorEnv] | None = None  # (rest, num_envs, seed, options), where there is one
+    build_vector: Callable[..., VectorEnv] | None = (
+        None  # (rest, num_envs, seed, options), where there is one
+    )
     remedy: str = ""  # what makes it available, where installing the extra does not
 
     @property

@@ -120,7 +120,10 @@ def main() -> None:
             runs[f"{task} {variant}"] = run
             text = json.dumps({**about, "runs": runs}, indent=None, separators=(",", ":"))
             path.write_text(text.replace('},"', '},\n"') + "\n")
-            print(f"{task:18} {variant:5} solved {run['solved']} of {run['episodes']}, score {run['mean_score']:.2f}", flush=True)
+            print(
+                f"{task:18} {variant:5} solved {run['solved']} of {run['episodes']}, score {run['mean_score']:.2f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -115,7 +115,8 @@ def overlap(a, b):
         for angle in (yaw, yaw + np.pi / 2):
             axis = np.array([np.cos(angle), np.sin(angle)])
             reach = sum(
-                box["hx"] * (abs(np.cos(box["yaw"] - angle)) + abs(np.sin(box["yaw"] - angle))) for box in (a, b)
+                box["hx"] * (abs(np.cos(box["yaw"] - angle)) + abs(np.sin(box["yaw"] - angle)))
+                for box in (a, b)
             )
             least = min(least, reach - abs(np.dot(axis, [a["x"] - b["x"], a["y"] - b["y"]])))
     return max(least, 0.0)

@@ -1,9 +1,9 @@
 """Starts further along the way, for curves that show where an agent fails. No rule changes, only the start.
 
-    0  the task as it is
-    1  the key in the hand (Push Blocks: behind the right block; Navigate Cubes: a cube in the hand)
-    2  doors open, bridges out (Navigate Cubes: beyond the wall)
-    3  beside the large apple, looking at it
+0  the task as it is
+1  the key in the hand (Push Blocks: behind the right block; Navigate Cubes: a cube in the hand)
+2  doors open, bridges out (Navigate Cubes: beyond the wall)
+3  beside the large apple, looking at it
 """
 
 from __future__ import annotations

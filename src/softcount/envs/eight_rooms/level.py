@@ -43,7 +43,9 @@ class Builder:
 
     def __init__(self, rng: np.random.Generator, columns: int, rows: int, *, cap: float = 3.0) -> None:
         if not (1 <= columns <= core.SIDE and 1 <= rows <= core.SIDE):
-            raise ValueError(f"the map is {columns} by {rows} cells; expected at most {core.SIDE} by {core.SIDE}")
+            raise ValueError(
+                f"the map is {columns} by {rows} cells; expected at most {core.SIDE} by {core.SIDE}"
+            )
         self.rng = rng
         self.state: Any = np.zeros((), core.STATE)
         self.marks = np.zeros((NUM_MARKS, 2), np.float32)
@@ -108,7 +110,9 @@ class Builder:
         """Sets the height of cells."""
         c0, r0, c1, r1 = where
         self.state["heights"][r0:r1, c0:c1] = height
-        self.state["tops"][r0:r1, c0:c1] = (self.void if height == core.VOID else self.floor) if top is None else top
+        self.state["tops"][r0:r1, c0:c1] = (
+            (self.void if height == core.VOID else self.floor) if top is None else top
+        )
 
     def _mover(self, where: Rectangle, closed: float, opened: float, speed: float, sensors: list[int]) -> Any:
         c0, r0, c1, r1 = where
@@ -136,7 +140,12 @@ class Builder:
     # ---- things
 
     def sensor(
-        self, at: tuple[float, float, float], half: tuple[float, float, float], key: int, mode: int, material: int
+        self,
+        at: tuple[float, float, float],
+        half: tuple[float, float, float],
+        key: int,
+        mode: int,
+        material: int,
     ) -> int:
         """Adds a box that feels bodies with its key number; returns its number."""
         index = int(self.state["num_sensors"])
@@ -207,7 +216,15 @@ class Builder:
         index = int(self.state["num_apples"])
         self.state["num_apples"] += 1
         radius, reward = (0.35, 10.0) if is_large else (0.22, 1.0)
-        self.state["apples"][index] = (*at, floor + radius + 0.15, radius, reward, is_large, 0, self.apple_skin)
+        self.state["apples"][index] = (
+            *at,
+            floor + radius + 0.15,
+            radius,
+            reward,
+            is_large,
+            0,
+            self.apple_skin,
+        )
         self._kept.append(at)
 
     def strip(self, where: tuple[float, float, float, float], reward: float) -> None:
@@ -221,7 +238,9 @@ class Builder:
         """Draws a place in a room, `margin` from its walls and `gap` from all that is there; gaps shrink if they must."""
         x0, y0, x1, y1 = (core.CELL * edge for edge in room)
         if x1 - x0 < 2 * margin or y1 - y0 < 2 * margin:
-            raise ValueError(f"a room of {x1 - x0:g} by {y1 - y0:g} m has no place {margin:g} m from its walls")
+            raise ValueError(
+                f"a room of {x1 - x0:g} by {y1 - y0:g} m has no place {margin:g} m from its walls"
+            )
         for shrunk in (gap, 0.85 * gap, 0.7 * gap, 0.55 * gap):
             for _ in range(60):
                 x = float(self.rng.uniform(x0 + margin, x1 - margin))
@@ -285,7 +304,10 @@ def _swap(state: Any, marks: Array) -> None:
     state["columns"], state["rows"] = int(state["rows"]), int(state["columns"])
     for things in (state["bodies"], state["sensors"], state["apples"], state["agent"]):
         things["x"], things["y"] = things["y"].copy(), things["x"].copy()
-    state["sensors"]["hx"], state["sensors"]["hy"] = state["sensors"]["hy"].copy(), state["sensors"]["hx"].copy()
+    state["sensors"]["hx"], state["sensors"]["hy"] = (
+        state["sensors"]["hy"].copy(),
+        state["sensors"]["hx"].copy(),
+    )
     pairs = [(state["strips"], "x0", "y0"), (state["strips"], "x1", "y1")]
     pairs += [(state["movers"], "column0", "row0"), (state["movers"], "column1", "row1")]
     for things, one, other in pairs:

@@ -40,7 +40,11 @@ def _pick(variant: Variant, tiny: int, small: int, full: tuple[int, int], rng: n
 
 
 def _two_rooms(
-    builder_of: Callable[[int, int], Builder], rng: np.random.Generator, width: int, depth: int, apple_room: int
+    builder_of: Callable[[int, int], Builder],
+    rng: np.random.Generator,
+    width: int,
+    depth: int,
+    apple_room: int,
 ) -> tuple[Builder, Rectangle, Rectangle, Rectangle]:
     """Draws a start room and, behind a door in its east wall, a room with the large apple."""
     rows = max(depth, apple_room)
@@ -185,7 +189,12 @@ def remember_sensor(rng: np.random.Generator, variant: Variant) -> Builder:
         last = first - 5 + 2
         b.ground((last, top + upper, first + 3, top + upper + 3))
         b.ground((last, top + upper + 3, last + 3, top + down))
-    blocks = (last - 2 if bend else 1, top + down, (last - 2 if bend else 1) + block_side, top + down + block_side)
+    blocks = (
+        last - 2 if bend else 1,
+        top + down,
+        (last - 2 if bend else 1) + block_side,
+        top + down + block_side,
+    )
     b.ground(blocks)
     for row in (top + 1, top + down - 2):
         column = first if row == top + 1 else last

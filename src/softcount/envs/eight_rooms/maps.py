@@ -38,7 +38,9 @@ def map_image(state: Any, *, scale: int = 16, trail: Sequence[tuple[float, float
         colour = _colour(state, sensor)
         half = max(float(sensor["hx"]), 0.06), max(float(sensor["hy"]), 0.06)
         bleached = tuple(int(0.3 * part + 178) for part in colour)
-        canvas.box(float(sensor["x"]), float(sensor["y"]), *half, 0.0, bleached if sensor["is_on"] else colour)
+        canvas.box(
+            float(sensor["x"]), float(sensor["y"]), *half, 0.0, bleached if sensor["is_on"] else colour
+        )
     bodies = state["bodies"][: int(state["num_bodies"])]
     for i in np.argsort(bodies["z"]):
         _draw_body(canvas, state, int(i))
@@ -59,7 +61,9 @@ def film_strip(frames: Sequence[Array], columns: int = 6, scale: int = 2) -> Arr
     sheet = np.full((num_rows * (height * scale + 2), columns * (width * scale + 2), 3), 255, np.uint8)
     for i, frame in enumerate(frames):
         top, left = (i // columns) * (height * scale + 2), (i % columns) * (width * scale + 2)
-        sheet[top : top + height * scale, left : left + width * scale] = frame.repeat(scale, 0).repeat(scale, 1)
+        sheet[top : top + height * scale, left : left + width * scale] = frame.repeat(scale, 0).repeat(
+            scale, 1
+        )
     return sheet
 
 

@@ -47,7 +47,12 @@ def free_points(state: Any, ignore: tuple[int, ...] = (), margin: float = 0.04) 
     free = (high < core.WALL) & (low >= high - DROP) & (low > core.VOID + 1)
     for i in range(int(state["num_bodies"])):
         body = state["bodies"][i]
-        if i not in ignore and body["flags"] & core.ALIVE and body["kind"] != core.STICK and i != state["agent"]["held"]:
+        if (
+            i not in ignore
+            and body["flags"] & core.ALIVE
+            and body["kind"] != core.STICK
+            and i != state["agent"]["held"]
+        ):
             _block(free, body, RADIUS + margin)
     return free
 
@@ -74,7 +79,10 @@ def distances(state: Any, goal: tuple[float, float], near: float, ignore: tuple[
     free, ground = free_points(state, ignore), ground_of(state)
     agent_row, agent_column = point_of(state)
     free[agent_row - 1 : agent_row + 2, agent_column - 1 : agent_column + 2] |= (
-        np.abs(ground[agent_row - 1 : agent_row + 2, agent_column - 1 : agent_column + 2] - state["agent"]["z"]) < 0.05
+        np.abs(
+            ground[agent_row - 1 : agent_row + 2, agent_column - 1 : agent_column + 2] - state["agent"]["z"]
+        )
+        < 0.05
     )
     at = (np.arange(NUM) + 0.5) * LATTICE
     is_goal = (at - goal[0]) ** 2 + ((at - goal[1]) ** 2)[:, None] <= near**2
@@ -109,7 +117,9 @@ def next_point(state: Any, far: Array, look_ahead: int = 4) -> tuple[float, floa
     """A point some steps further on a shortest way, or None where there is no way."""
     ground, height = ground_of(state), float(state["agent"]["z"])
     row, column = point_of(state)
-    if far[row, column] >= 10_000 or abs(ground[row, column] - height) > 0.1:  # between points: to the best one beside
+    if (
+        far[row, column] >= 10_000 or abs(ground[row, column] - height) > 0.1
+    ):  # between points: to the best one beside
         beside = [(row + dy, column + dx) for dy in (-2, -1, 0, 1, 2) for dx in (-2, -1, 0, 1, 2)]
         usable = [(far[at], *at) for at in beside if -DROP <= ground[at] - height <= 0.1 and far[at] < 10_000]
         if not usable:

@@ -132,7 +132,9 @@ class Player:
             if stuck >= 6:
                 stuck = 0
                 yield from self._wriggle()
-            if self.held >= 0 and self.state["agent"]["lag"] > 0.3:  # it caught on something: back a little, and turn to it
+            if (
+                self.held >= 0 and self.state["agent"]["lag"] > 0.3
+            ):  # it caught on something: back a little, and turn to it
                 body = self.body(self.held)
                 x, y = self.place
                 back = (2 * x - float(body["x"]), 2 * y - float(body["y"]))

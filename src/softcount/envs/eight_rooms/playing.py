@@ -28,7 +28,9 @@ class Episode:
     is_solved: bool
 
 
-def play_solver(task: str, variant: Variant, seeds: Sequence[int], at_once: int = 32, max_steps: int | None = None) -> list[Episode]:
+def play_solver(
+    task: str, variant: Variant, seeds: Sequence[int], at_once: int = 32, max_steps: int | None = None
+) -> list[Episode]:
     """Lets the solver play one level for each seed."""
     episodes: list[Episode] = []
     for first in range(0, len(seeds), at_once):

@@ -51,7 +51,9 @@ def plan_pushes(state: Any, index: int, goal: tuple[float, float]) -> list[tuple
             column, row = node[0] + way[0], node[1] + way[1]
             if not (0 <= column <= 2 * REACH and 0 <= row <= 2 * REACH):
                 continue
-            is_start = node == first[0] and _fits(state, x[node] - 0.73 * way[0], y[node] - 0.73 * way[1], 0.31, others)
+            is_start = node == first[0] and _fits(
+                state, x[node] - 0.73 * way[0], y[node] - 0.73 * way[1], 0.31, others
+            )
             if not can_be[column][row] or not (can_push[number][node[0]][node[1]] or is_start):
                 continue
             key = ((column, row), number)

@@ -278,7 +278,9 @@ def navigate_cubes(p: Player) -> Moves:
     apple = p.at(state["apples"][0])
     way = p.marks[1] - p.marks[0]
     across = np.array([-way[1], way[0]])
-    homes = np.stack([state["bodies"]["x"], state["bodies"]["y"], state["bodies"]["z"]], 1)[: int(state["num_bodies"])]
+    homes = np.stack([state["bodies"]["x"], state["bodies"]["y"], state["bodies"]["z"]], 1)[
+        : int(state["num_bodies"])
+    ]
     along, aside = homes[:, :2] @ way, homes[:, :2] @ across
     inner = aside[np.argsort(np.abs(aside - aside.mean()))[:24]]
     chosen = inner[np.argmin(np.abs(inner - np.array(p.place) @ across))]
@@ -333,7 +335,9 @@ def _take_out(p: Player, index: int, way: Array, first: float) -> Moves:
             if (at - here) @ way < 1.5 or abs((at - here) @ across) > 0.4:
                 break
             ahead = here + 0.4 * way + ((at - here) @ across) * across
-            yield p.act(to=(float(ahead[0]), float(ahead[1])), look=(float(at[0]), float(at[1]), 1.0), pace=0.7)
+            yield p.act(
+                to=(float(ahead[0]), float(ahead[1])), look=(float(at[0]), float(at[1]), 1.0), pace=0.7
+            )
         yield from p.fetch(index, tries=2, nears=(2.1, 1.9))
     else:
         yield from p.fetch(index, tries=3, nears=(1.7, 1.85, 1.5))
@@ -345,7 +349,9 @@ def _take_out(p: Player, index: int, way: Array, first: float) -> Moves:
         if (start - here) @ way > 1.5 and here @ way < first - 0.3:
             break
         back, look = here - way, here + 2.0 * way
-        yield p.act(to=(float(back[0]), float(back[1])), look=(float(look[0]), float(look[1]), 1.1), push=-2.0)
+        yield p.act(
+            to=(float(back[0]), float(back[1])), look=(float(look[0]), float(look[1]), 1.1), push=-2.0
+        )
     behind = np.array(p.place) - 3.0 * way
     for _ in range(9):
         yield p.act(look=(float(behind[0]), float(behind[1]), 0.6))

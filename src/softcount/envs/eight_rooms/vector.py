@@ -80,7 +80,9 @@ class EightRoomsConfig:
                 known = ", ".join(repr(value) for value in values)
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected one of {known}")
         least = {"width": 8, "height": 6, "action_repeat": 1, "threads": 1}
-        least |= {name: low for name, low in (("max_steps", 1), ("layout", 0)) if getattr(self, name) is not None}
+        least |= {
+            name: low for name, low in (("max_steps", 1), ("layout", 0)) if getattr(self, name) is not None
+        }
         for name, low in least.items():
             if getattr(self, name) < low:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least {low}")
@@ -89,7 +91,9 @@ class EightRoomsConfig:
                 if name not in ACTIONS:
                     raise ValueError(f"no action is called {name!r}; expected one of {', '.join(ACTIONS)}")
                 if not ACTIONS[name][0] <= value <= ACTIONS[name][1]:
-                    raise ValueError(f"{name} is {value}; expected from {ACTIONS[name][0]} to {ACTIONS[name][1]}")
+                    raise ValueError(
+                        f"{name} is {value}; expected from {ACTIONS[name][0]} to {ACTIONS[name][1]}"
+                    )
 
     @property
     def limit(self) -> int:
@@ -144,7 +148,9 @@ class EightRooms:
         )
         self.num_places: int | None = self.task.num_stages * (1 if cfg.layout is None else MAP * MAP)
         self.is_over = np.ones(num_envs, bool)
-        self._table = np.array([[entry.get(name, 0.0) for name in ACTIONS] for entry in cfg.table], np.float32)
+        self._table = np.array(
+            [[entry.get(name, 0.0) for name in ACTIONS] for entry in cfg.table], np.float32
+        )
         self._fixed = None if cfg.layout is None else self.draw_level((cfg.layout,))
         self._seed = seed
         self._episodes = np.zeros(num_envs, np.int64)  # how many each copy has begun
@@ -175,7 +181,9 @@ class EightRooms:
         try:
             return generate(cfg.task, cfg.variant, rng, cfg.assist)
         except ValueError as error:
-            raise ValueError(f"{cfg.task} {cfg.variant} cannot be drawn with seed {entropy}: {error}") from error
+            raise ValueError(
+                f"{cfg.task} {cfg.variant} cannot be drawn with seed {entropy}: {error}"
+            ) from error
 
     def reset(self, seed: int | None = None) -> TimeStep:
         """Starts a new episode in every copy; a seed starts the sequence of levels anew."""

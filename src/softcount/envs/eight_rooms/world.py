@@ -39,7 +39,13 @@ class EightRoomsWorld(dm_env.Environment):  # type: ignore[misc]
     def observation_spec(self) -> Any:
         """Returns the specs of the six observations by name."""
         cfg = self.core.config
-        shapes = {"ACCELERATION": (3,), "HAND_FORCE": (), "HAND_IS_HOLDING": (), "HAND_DISTANCE": (), SCORE: ()}
+        shapes = {
+            "ACCELERATION": (3,),
+            "HAND_FORCE": (),
+            "HAND_IS_HOLDING": (),
+            "HAND_DISTANCE": (),
+            SCORE: (),
+        }
         image = specs.Array((cfg.height, cfg.width, 3), np.uint8, IMAGE)
         return {IMAGE: image} | {name: specs.Array(shape, np.float64, name) for name, shape in shapes.items()}
 
