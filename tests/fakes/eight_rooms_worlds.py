@@ -50,7 +50,10 @@ def energy(state):
 
 
 def depth_in_cells(state, index):
-    """How far a body's outline is inside cells higher than its bottom: 0 where it is free; in metres, sampled."""
+    """How far a body's outline is inside cells higher than its bottom: 0 where it is free.
+
+    In metres, sampled.
+    """
     body = state["bodies"][index]
     angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     if body["kind"] == core.BOX:

@@ -1,4 +1,6 @@
-"""The interface that DM-HARD-8 published: nine actions with bounds, six observations, and a table of discrete actions.
+"""The interface that DM-HARD-8 published.
+
+Nine actions with bounds, six observations, and a table of discrete actions.
 
 Shared by the adapter to its servers (`dm_hard_8.py`) and by Eight Rooms, so that one table serves both.
 """

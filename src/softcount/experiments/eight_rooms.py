@@ -1,10 +1,13 @@
-"""What the scripted solvers and random actions reach in Eight Rooms: the reference and the floor of every score there.
+"""What the scripted solvers and random actions reach in Eight Rooms.
+
+The reference and the floor of every score there.
 
     python -m softcount.experiments.eight_rooms solver   # results/eight_rooms/solver.json
     python -m softcount.experiments.eight_rooms random   # results/eight_rooms/random.json
 
-Solvers play 200 seeds of every task and size. Random is uniform over the 38 actions of the table, each kept for four
-steps on average. Nothing is drawn. `--tasks` and `--variants` play some only; what a file already has of others stays.
+Solvers play 200 seeds of every task and size. Random is uniform over the 38 actions of the table, each kept
+for four steps on average. Nothing is drawn. `--tasks` and `--variants` play some only; what a file already
+has of others stays.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ def play_randomly(task: str, variant: Variant, num: int) -> dict[str, Any]:
     elapsed, has_held, has_opened = (np.zeros(copies, np.int64) for _ in range(3))
     chosen = rng.integers(len(table), size=copies)
     repeats = np.full(copies, ACTION_REPEAT, np.int32)
-    begun, done = 0, []
+    begun, done = 0, list[list[float]]()
 
     def begin(slot: int) -> None:
         nonlocal begun
@@ -71,12 +74,12 @@ def play_randomly(task: str, variant: Variant, num: int) -> dict[str, Any]:
         elapsed += 1
         has_held |= states["agent"]["held"] >= 0
         has_opened |= states["sensors"]["is_on"].any(1)
-        for slot in np.flatnonzero((states["is_over"] > 0) | (elapsed >= limit)):
+        for slot in np.flatnonzero((states["is_over"] > 0) | (elapsed >= limit)).tolist():
             one = (states["is_over"], states["score"], has_held, has_opened, elapsed)
             if repeats[slot]:
                 done.append([float(column[slot]) for column in one])
             if begun < num:
-                begin(int(slot))
+                begin(slot)
             else:
                 repeats[slot] = 0
     solved, score, held, opened, steps = np.array(done).T
@@ -121,7 +124,8 @@ def main() -> None:
             text = json.dumps({**about, "runs": runs}, indent=None, separators=(",", ":"))
             path.write_text(text.replace('},"', '},\n"') + "\n")
             print(
-                f"{task:18} {variant:5} solved {run['solved']} of {run['episodes']}, score {run['mean_score']:.2f}",
+                f"{task:18} {variant:5} solved {run['solved']} of {run['episodes']}, "
+                f"score {run['mean_score']:.2f}",
                 flush=True,
             )
 

@@ -1,4 +1,4 @@
-"""The eight generators: what they draw can be solved, is never drawn wrongly, and is the same for the same seed."""
+"""The eight generators: what they draw can be solved, and is the same for the same seed."""
 
 import itertools
 
@@ -170,9 +170,9 @@ def lab(rgb):
 def test_a_room_that_is_too_full_is_an_error_and_not_an_endless_search():
     builder = Builder(rng(0), 8, 8)
     builder.draw_surfaces()
+    builder.keep_clear((1.9, 1.9))
     with pytest.raises(ValueError, match=r"no place 2\.75 m from everything"):
-        for _ in range(10):
-            builder.keep_clear(builder.spot((1, 1, 7, 7), margin=0.5, gap=5.0))
+        builder.spot((1, 1, 7, 7), margin=0.5, gap=5.0)
     with pytest.raises(ValueError, match="has no place 3 m from its walls"):
         builder.spot((1, 1, 7, 7), margin=3.0, gap=0.0)
     with pytest.raises(ValueError, match="65 by 8 cells"):

@@ -109,7 +109,7 @@ def test_boxes_at_rest_do_not_overlap():
 
 
 def overlap(a, b):
-    """The least distance by which two upright squares would have to part, by projections on their four axes."""
+    """How far two upright squares would have to part at least, by projections on their four axes."""
     least = np.inf
     for yaw in (a["yaw"], b["yaw"]):
         for angle in (yaw, yaw + np.pi / 2):

@@ -36,7 +36,10 @@ def is_available() -> bool:
 
 
 def version() -> int:
-    """Changes whenever a constant, a rule, a generator or a texture does: results and saved states name it."""
+    """Changes whenever a constant, a rule, a generator or a texture does.
+
+    Results and saved states name it.
+    """
     return int(_rooms.VERSION)
 
 
@@ -47,17 +50,18 @@ def kernel_names() -> list[str]:
 
 def _dtype(name: str, layout: dict[str, Any]) -> np.dtype[Any]:
     entry = layout[name]
-    formats = []
+    formats: list[Any] = []
     for _, kind, _, shape in entry["fields"]:
-        part = _dtype(kind, layout) if kind in layout else np.dtype(kind)
+        part: Any = _dtype(kind, layout) if kind in layout else kind
         formats.append((part, shape) if shape is not None else part)
-    fields: dict[str, Any] = {
+    fields: Any = {
         "names": [field[0] for field in entry["fields"]],
         "formats": formats,
         "offsets": [field[2] for field in entry["fields"]],
         "itemsize": entry["size"],
     }
-    return np.dtype(fields)
+    made: np.dtype[Any] = np.dtype(fields)
+    return made
 
 
 STATE: np.dtype[Any] = _dtype("State", _rooms.layout()) if _rooms is not None else np.dtype([])
@@ -85,7 +89,7 @@ class Batch:
         self._batch.load(self._bytes, slot)
 
     def step(self, actions: Array, repeats: Array) -> Array:
-        """Advances each world by `repeats` ticks with nine actions `[B, 9]`, and returns images `[B, H, W, 3]`."""
+        """Advances each world by `repeats` ticks with actions `[B, 9]`; returns images `[B, H, W, 3]`."""
         images = np.empty(self._shape, np.uint8)
         self._batch.step(self._bytes, actions, repeats, images)
         return images

@@ -32,7 +32,7 @@ class EightRoomsEnv(gymnasium.Env[Any, Any]):
         if cfg.observation == "all":
             senses = {"HAND_FORCE": unit, "HAND_IS_HOLDING": unit, "HAND_DISTANCE": unit}
             acceleration = gymnasium.spaces.Box(-1000, 1000, (3,), np.float32)
-            spaces = {IMAGE: image, "ACCELERATION": acceleration, **senses}
+            spaces: dict[str, gymnasium.Space[Any]] = {IMAGE: image, "ACCELERATION": acceleration, **senses}
             self.observation_space = gymnasium.spaces.Dict(spaces)
         if cfg.actions == "discrete":
             self.action_space: gymnasium.Space[Any] = gymnasium.spaces.Discrete(len(cfg.table))

@@ -115,7 +115,6 @@ class Builder:
         )
 
     def _mover(self, where: Rectangle, closed: float, opened: float, speed: float, sensors: list[int]) -> Any:
-        c0, r0, c1, r1 = where
         index = int(self.state["num_movers"])
         self.state["num_movers"] += 1
         mover = self.state["movers"][index]
@@ -235,7 +234,10 @@ class Builder:
         self.state["strips"][index] = (*where, 0.0, reward, 0, 0, surface)
 
     def spot(self, room: Rectangle, *, margin: float, gap: float) -> tuple[float, float]:
-        """Draws a place in a room, `margin` from its walls and `gap` from all that is there; gaps shrink if they must."""
+        """Draws a place in a room, `margin` from its walls and `gap` from all that is there.
+
+        Gaps shrink if they must.
+        """
         x0, y0, x1, y1 = (core.CELL * edge for edge in room)
         if x1 - x0 < 2 * margin or y1 - y0 < 2 * margin:
             raise ValueError(

@@ -1,9 +1,9 @@
 """The eight generators: each draws one level of a task in a size.
 
-Everything is right by construction: what must be carried can be reached, what must be pushed can be pushed from
-behind, and nothing is drawn until it succeeds. Marks are points that solvers and stages need; each generator says
-which. Sizes are `tiny`, `small` and `full`; `assist` moves the start along the way: 1 with the key in hand,
-2 with the doors open, 3 in view of the apple (`assist.py`).
+Everything is right by construction: what must be carried can be reached, what must be pushed can be pushed
+from behind, and nothing is drawn until it succeeds. Marks are points that solvers and stages need; each
+generator says which. Sizes are `tiny`, `small` and `full`; `assist` moves the start along the way: 1 with
+the key in hand, 2 with the doors open, 3 in view of the apple (`assist.py`).
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def _spread_distractors(builder: Builder, room: Rectangle, num: int, colours: li
 
 def wall_sensor(rng: np.random.Generator, variant: Variant) -> Builder:
     """Carry the key to the plate of its colour on a wall; the door opens for good."""
-    side = [_pick(variant, 8, 12, (14, 19), rng) for _ in range(2)]
+    width, depth = (_pick(variant, 8, 12, (14, 19), rng) for _ in range(2))
     b, room, apple, door = _two_rooms(
-        lambda c, r: Builder(rng, c, r), rng, *side, _pick(variant, 6, 8, (10, 10), rng)
+        lambda c, r: Builder(rng, c, r), rng, width, depth, _pick(variant, 6, 8, (10, 10), rng)
     )
     colour, *others = b.draw_colours(5)
     sensor = _plate_on_a_wall(b, room, colour, ("west", "north", "south"))
@@ -95,12 +95,12 @@ def wall_sensor(rng: np.random.Generator, variant: Variant) -> Builder:
 
 def wall_sensor_stack(rng: np.random.Generator, variant: Variant) -> Builder:
     """Stack one cube on the other below a plate that must stay touched, then go. Mark 0: the plate's foot."""
-    side = [_pick(variant, 8, 12, (14, 19), rng) for _ in range(2)]
+    width, depth = (_pick(variant, 8, 12, (14, 19), rng) for _ in range(2))
     b, room, apple, door = _two_rooms(
-        lambda c, r: Builder(rng, c, r), rng, *side, _pick(variant, 6, 8, (10, 10), rng)
+        lambda c, r: Builder(rng, c, r), rng, width, depth, _pick(variant, 6, 8, (10, 10), rng)
     )
     colour, *others = b.draw_colours(2)
-    along = float(rng.uniform(1.0, core.CELL * side[1] - 1.0))
+    along = float(rng.uniform(1.0, core.CELL * depth - 1.0))
     sensor = b.plate(room, "west", along, KEY, core.HOLD, colour, span=(0.75, 1.10))
     b.door(door, [sensor])
     foot = (core.CELL * room[0], core.CELL * room[1] + along)
@@ -115,10 +115,13 @@ def wall_sensor_stack(rng: np.random.Generator, variant: Variant) -> Builder:
 
 
 def baseball(rng: np.random.Generator, variant: Variant) -> Builder:
-    """Knock the ball off its plinth with the stick, then use it as a key. Mark 0: the plinth. Body 0: the ball, 1: the stick."""
-    side = [_pick(variant, 8, 12, (14, 19), rng) for _ in range(2)]
+    """Knock the ball off its plinth with the stick, then use it as a key. Mark 0: the plinth.
+
+    Body 0: the ball, 1: the stick.
+    """
+    width, depth = (_pick(variant, 8, 12, (14, 19), rng) for _ in range(2))
     b, room, apple, door = _two_rooms(
-        lambda c, r: Builder(rng, c, r, cap=4.5), rng, *side, _pick(variant, 6, 8, (10, 10), rng)
+        lambda c, r: Builder(rng, c, r, cap=4.5), rng, width, depth, _pick(variant, 6, 8, (10, 10), rng)
     )
     colour, wood, *others = b.draw_colours(4)
     sensor = _plate_on_a_wall(b, room, colour, ("west", "north", "south"))
@@ -138,10 +141,13 @@ def baseball(rng: np.random.Generator, variant: Variant) -> Builder:
 
 
 def push_blocks(rng: np.random.Generator, variant: Variant) -> Builder:
-    """Push the block of the sensor's colour into the recess, and no other. Mark 0: the recess. Body 0: the right block."""
-    side = [_pick(variant, 14, 16, (18, 23), rng) for _ in range(2)]
+    """Push the block of the sensor's colour into the recess, and no other. Mark 0: the recess.
+
+    Body 0: the right block.
+    """
+    width, depth = (_pick(variant, 14, 16, (18, 23), rng) for _ in range(2))
     b, room, apple, door = _two_rooms(
-        lambda c, r: Builder(rng, c, r), rng, *side, _pick(variant, 6, 8, (10, 10), rng)
+        lambda c, r: Builder(rng, c, r), rng, width, depth, _pick(variant, 6, 8, (10, 10), rng)
     )
     num = _pick(variant, 2, 3, (3, 5), rng)
     colours = b.draw_colours(num)
@@ -165,8 +171,9 @@ def push_blocks(rng: np.random.Generator, variant: Variant) -> Builder:
 def remember_sensor(rng: np.random.Generator, variant: Variant) -> Builder:
     """See a plate's colour, walk the hall over two strips that cost, bring back the block of that colour.
 
-    The start room has the apple room to its east and the hall to its south; the plate hangs on the south wall, so that
-    nobody sees it from the hall. In larger levels the hall has two bends. Body 0: the right block.
+    The start room has the apple room to its east and the hall to its south; the plate hangs on the south
+    wall, so that nobody sees it from the hall. In larger levels the hall has two bends. Body 0: the right
+    block.
     """
     length = _pick(variant, 8, 18, (28, 35), rng)
     num = _pick(variant, 2, 3, (4, 6), rng)
@@ -214,9 +221,9 @@ def remember_sensor(rng: np.random.Generator, variant: Variant) -> Builder:
 def throw_across(rng: np.random.Generator, variant: Variant) -> Builder:
     """Throw one of two keys over the void, open the first door with the other, go round, use the first.
 
-    Behind the first door a veil destroys every key and the floor drops by 0.6 m: nothing is carried through, and nobody
-    comes back. Marks: 0 and 1, two points from the near leg to the far one (the line between is the middle of the
-    void); 2 and 3, before and behind the ledge. Bodies 0 and 1: the keys.
+    Behind the first door a veil destroys every key and the floor drops by 0.6 m: nothing is carried
+    through, and nobody comes back. Marks: 0 and 1, two points from the near leg to the far one (the line
+    between is the middle of the void); 2 and 3, before and behind the ledge. Bodies 0 and 1: the keys.
     """
     width = _pick(variant, 6, 6, (6, 8), rng)
     length = _pick(variant, 8, 12, (14, 19), rng)
@@ -268,8 +275,9 @@ def throw_across(rng: np.random.Generator, variant: Variant) -> Builder:
 def drawbridge(rng: np.random.Generator, variant: Variant) -> Builder:
     """Choose one of several bridges on every platform; each key opens one, and some lead past a small apple.
 
-    Walkways lead from all side platforms to the next main one, 0.4 m lower, so that nobody comes back. Body i of each
-    fork: its key first, then its posts. Marks 1 to 3: the middles of the main platforms after each fork.
+    Walkways lead from all side platforms to the next main one, 0.4 m lower, so that nobody comes back. Body
+    i of each fork: its key first, then its posts. Marks 1 to 3: the middles of the main platforms after
+    each fork.
     """
     forks = _pick(variant, 1, 2, (2, 3), rng)
     num = _pick(variant, 2, 2, (3, 3), rng)
@@ -311,7 +319,10 @@ def drawbridge(rng: np.random.Generator, variant: Variant) -> Builder:
 
 
 def navigate_cubes(rng: np.random.Generator, variant: Variant) -> Builder:
-    """Get through a wall of cubes and up the stairs. Marks 0 and 1: behind the wall, and one metre further."""
+    """Get through a wall of cubes and up the stairs.
+
+    Marks 0 and 1: behind the wall, and one metre further.
+    """
     width = _pick(variant, 8, 13, (18, 18), rng)
     length = _pick(variant, 26, 30, (34, 34), rng)
     deep = 3  # lines of cubes: with two, random pushing gets through once in seventy tiny episodes

@@ -14,10 +14,13 @@ BLUE, RED, BROWN = (40, 90, 250), (220, 30, 40), (120, 95, 70)
 
 
 def map_image(state: Any, *, scale: int = 16, trail: Sequence[tuple[float, float]] = ()) -> Array:
-    """Draws the map `[rows · scale, columns · scale, 3]` uint8: walls grey, void black, floors paler the higher.
+    """Draws the map `[rows · scale, columns · scale, 3]` uint8.
 
-    Doors and bridges are outlined, and filled while they are closed. Sensors and bodies have their colours, a held body
-    has a white edge; apples and strips are red; the agent is a blue triangle and its trail a blue line.
+    Walls grey, void black, floors paler the higher.
+
+    Doors and bridges are outlined, and filled while they are closed. Sensors and bodies have their colours,
+    a held body has a white edge; apples and strips are red; the agent is a blue triangle and its trail a
+    blue line.
     """
     rows, columns = int(state["rows"]), int(state["columns"])
     heights = np.asarray(state["heights"])[:rows, :columns]
@@ -68,7 +71,10 @@ def film_strip(frames: Sequence[Array], columns: int = 6, scale: int = 2) -> Arr
 
 
 def walkable(state: Any) -> Array:
-    """Which cells of one metre have ground that is no wall and no void `[32, 32]`: the background of heat maps."""
+    """Which cells of one metre have ground that is no wall and no void `[32, 32]`.
+
+    The background of heat maps.
+    """
     heights = np.asarray(state["heights"])
     ground = (heights < core.WALL) & (heights > core.VOID)
     return np.asarray(ground.reshape(32, 2, 32, 2).any((1, 3)))

@@ -1,7 +1,7 @@
 """Ways over the ground for scripted players: distances to a goal on a lattice of a quarter of a metre.
 
-A point of the lattice is free where the agent's cylinder fits: no step up by more than 0.3 m beside it, no fall, no
-body. Steps down of up to 1.5 m are one-way.
+A point of the lattice is free where the agent's cylinder fits: no step up by more than 0.3 m beside it, no
+fall, no body. Steps down of up to 1.5 m are one-way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ STEPS = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dy, dx) != (0, 0
 
 
 def ground_of(state: Any) -> Array:
-    """Heights on which the agent stands at the points of the lattice `[NUM, NUM]`: the highest cell that it touches."""
+    """Heights on which the agent stands at the points of the lattice `[NUM, NUM]`.
+
+    The highest cell that it touches.
+    """
     return _touched(state)[0]
 
 
@@ -75,7 +78,10 @@ def _block(free: Array, body: Any, room: float) -> None:
 
 
 def distances(state: Any, goal: tuple[float, float], near: float, ignore: tuple[int, ...] = ()) -> Array:
-    """Steps from every point of the lattice to within `near` of a goal; a large number where there is no way."""
+    """Steps from every point of the lattice to within `near` of a goal.
+
+    A large number where there is no way.
+    """
     free, ground = free_points(state, ignore), ground_of(state)
     agent_row, agent_column = point_of(state)
     free[agent_row - 1 : agent_row + 2, agent_column - 1 : agent_column + 2] |= (

@@ -1,7 +1,7 @@
 """A scripted player: it knows the whole state, but acts through the nine actions at the agent's own rate.
 
-Its moves are generators that yield one action vector per agent step and read the state that follows, so that a script
-(`solvers.py`) reads as what a person would do: fetch this, bring it there, walk to the apple.
+Its moves are generators that yield one action vector per agent step and read the state that follows, so
+that a script (`solvers.py`) reads as what a person would do: fetch this, bring it there, walk to the apple.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Plays episodes without an agent: with the scripted solvers, or at random; many worlds at once, nothing drawn."""
+"""Plays episodes without an agent: with the scripted solvers, or at random.
+
+Many worlds at once, nothing drawn.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +52,10 @@ def _play_together(task: str, variant: Variant, seeds: Sequence[int], max_steps:
     actions = np.zeros((len(seeds), 9), np.float32)
     repeats = np.full(len(seeds), ACTION_REPEAT, np.int32)
     for _ in range(max_steps or TASKS[task].limit(variant)):
-        for slot in np.flatnonzero(repeats):
+        for slot in np.flatnonzero(repeats).tolist():
             actions[slot] = next(players[slot])
         batch.step_blindly(actions, repeats)
-        for slot in np.flatnonzero(repeats):
+        for slot in np.flatnonzero(repeats).tolist():
             episode = episodes[slot]
             episode.steps += 1
             episode.score = float(batch.states["score"][slot])

@@ -1,7 +1,7 @@
 """Where a block must be pushed, face by face, to reach a recess: a search over its positions.
 
-A push needs room behind the block for whoever pushes, and a free way before it. Positions lie on the lattice of
-`paths.py` around the block's own; turns cost extra, as one has to walk round the block.
+A push needs room behind the block for whoever pushes, and a free way before it. Positions lie on the
+lattice of `paths.py` around the block's own; turns cost extra, as one has to walk round the block.
 """
 
 from __future__ import annotations

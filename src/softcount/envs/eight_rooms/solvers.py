@@ -324,7 +324,7 @@ def _go_through(p: Player, way: Array, aside: float, first: float, last: float) 
 
 
 def _take_out(p: Player, index: int, way: Array, first: float) -> Moves:
-    """Grips a cube, from within the gap if it is deep in the wall, goes back with it, turns and lays it down."""
+    """Grips a cube, from within the gap if it is deep in the wall, and lays it down behind."""
     across = np.array([-way[1], way[0]])
     at = np.array(p.at(p.body(index)))
     if at @ way > first + 1.6:

@@ -1,8 +1,9 @@
 """What is known of each task beside its rules: time limits, stages, and when a level can no longer be solved.
 
-A stage is how far an episode has come, read from the present state; it is ground truth for measurement and no agent
-sees it. `is_lost` says that no way to the large apple is left, as far as that follows from keys and blocks; nothing in
-the world says so. All functions take arrays of worlds `[B]`, so that a batch costs a few NumPy calls.
+A stage is how far an episode has come, read from the present state; it is ground truth for measurement and
+no agent sees it. `is_lost` says that no way to the large apple is left, as far as that follows from keys
+and blocks; nothing in the world says so. All functions take arrays of worlds `[B]`, so that a batch costs a
+few NumPy calls.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Worlds:
         return self.beyond(mark, self.states["agent"]["x"], self.states["agent"]["y"])
 
 
-def furthest(*conditions: Array) -> Array:
+def furthest(*conditions: Any) -> Array:
     """Returns the number of the last condition that holds, counted from 1; 0 where none does.
 
     >>> furthest(np.array([False, True, True]), np.array([False, False, True])).tolist()

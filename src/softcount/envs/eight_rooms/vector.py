@@ -1,8 +1,8 @@
 """Copies of an Eight Rooms task, stepped and drawn together (`types.VectorEnv`).
 
-A new level is drawn for every episode, from the seed, the copy's number and the number of its episode; a fixed
-`layout` is one level for ever. The large apple ends an episode for good, the time limit cuts it. `place` is ground
-truth: the stage and, where the layout is fixed, the cell of one metre.
+A new level is drawn for every episode, from the seed, the copy's number and the number of its episode; a
+fixed `layout` is one level for ever. The large apple ends an episode for good, the time limit cuts it.
+`place` is ground truth: the stage and, where the layout is fixed, the cell of one metre.
 """
 
 from __future__ import annotations
@@ -158,7 +158,10 @@ class EightRooms:
 
     @property
     def map_shape(self) -> tuple[int, int]:
-        """Rows and columns of the map that `cell_of` points into: cells of a metre, or stages where levels change."""
+        """Rows and columns of the map that `cell_of` points into.
+
+        Cells of a metre, or stages where levels change.
+        """
         return (1, self.task.num_stages) if self._fixed is None else (MAP, MAP)
 
     def cell_of(self, place: int) -> tuple[int, int]:
@@ -275,7 +278,10 @@ class EightRooms:
 
 
 def senses(states: Array) -> dict[str, Array]:
-    """Returns what is felt `[B]`: acceleration (right, up, forward), and the hand's load, grip and distance."""
+    """Returns what is felt `[B]`.
+
+    Acceleration (right, up, forward), and the hand's load, grip and distance.
+    """
     agent = states["agent"]
     is_holding = agent["held"] >= 0
     distance = (agent["hand"] - np.float32(NEAREST)) / np.float32(REACH - NEAREST)

@@ -1,8 +1,8 @@
 """An Eight Rooms task as a `dm_env.Environment` with DM-HARD-8's published names, shapes and bounds.
 
-So the adapter to the original's servers wraps it unchanged: `DmHard8(config, world=EightRoomsWorld(...))`. Actions are
-sticky, as there: what is not sent keeps its value. The world itself holds an action for `action_repeat` ticks and
-draws once; leave the adapter's own repeat at 1.
+So the adapter to the original's servers wraps it unchanged: `DmHard8(config, world=EightRoomsWorld(...))`.
+Actions are sticky, as there: what is not sent keeps its value. The world itself holds an action for
+`action_repeat` ticks and draws once; leave the adapter's own repeat at 1.
 """
 
 from __future__ import annotations
