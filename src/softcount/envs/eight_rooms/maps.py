@@ -16,11 +16,9 @@ BLUE, RED, BROWN = (40, 90, 250), (220, 30, 40), (120, 95, 70)
 def map_image(state: Any, *, scale: int = 16, trail: Sequence[tuple[float, float]] = ()) -> Array:
     """Draws the map `[rows · scale, columns · scale, 3]` uint8.
 
-    Walls grey, void black, floors paler the higher.
-
-    Doors and bridges are outlined, and filled while they are closed. Sensors and bodies have their colours,
-    a held body has a white edge; apples and strips are red; the agent is a blue triangle and its trail a
-    blue line.
+    Walls are grey, the void is black, floors are the paler the higher. Doors and bridges are outlined, and
+    filled while they are closed. Sensors and bodies have their colours, a held body has a white edge.
+    Apples and strips are red; the agent is a blue triangle and its trail a blue line.
     """
     rows, columns = int(state["rows"]), int(state["columns"])
     heights = np.asarray(state["heights"])[:rows, :columns]
