@@ -375,3 +375,28 @@ def test_acceleration_is_right_up_forward():
     world.tick(ticks=10)
     world.tick(action(strafe=1.0))
     assert world.agent["acceleration"].tolist() == pytest.approx([30, 0, 0], abs=0.5)
+
+
+@pytest.mark.parametrize("speed", [(3.0, 0.0), (9.0, 4.0), (4.0, 9.0)])
+def test_no_key_passes_the_veil_carried_kicked_or_thrown_high(speed):
+    for seed in range(4):
+        level = generate("throw_across", "tiny", np.random.default_rng(seed))
+        state, (before, behind) = level.state.copy(), level.marks[2:4]
+        way = behind - before
+        state["movers"][0]["height"] = state["movers"][0]["open"]
+        m = state["movers"][0]
+        state["heights"][m["row0"] : m["row1"], m["column0"] : m["column1"]] = 0.0
+        state["sensors"][0]["is_on"] = 1
+        body = state["bodies"][0]
+        body["x"], body["y"] = before - 1.0 * way
+        body["z"], body["flags"] = 1.6, body["flags"] & ~core.ASLEEP
+        body["vx"], body["vy"] = speed[0] * way
+        body["vz"] = speed[1]
+        batch = core.Batch(1, 8, 6)
+        batch.load(0, state)
+        for _ in range(90):
+            batch.step_blindly(NOTHING[None], np.ones(1, np.int32))
+            body = batch.states["bodies"][0, 0]
+            is_past = (body["x"] - before[0]) * way[0] + (body["y"] - before[1]) * way[1] > 0.5
+            assert not (body["flags"] & core.ALIVE and is_past)
+        assert not batch.states["bodies"]["flags"][0, 0] & core.ALIVE

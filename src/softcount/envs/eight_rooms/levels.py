@@ -251,9 +251,8 @@ def throw_across(rng: np.random.Generator, variant: Variant) -> Builder:
     door = (column, 1 + length, column + 3, 2 + length)
     b.door(door, [first])
     edge = core.CELL * (2 + length)
-    b.sensor(
-        (core.CELL * (column + 1.5), edge + 0.03, 0.9), (0.75, 0.01, 1.5), KEY, core.DESTROY, b.paint(colour)
-    )
+    veil = (core.CELL * (column + 1.5), edge + 0.03, 5.7)  # up to 12 m: nobody throws over it
+    b.sensor(veil, (0.75, 0.01, 6.3), KEY, core.DESTROY, b.paint(colour))
     # The plate of the second lock is on the north wall, away from where keys are thrown along the leg.
     along = float(rng.uniform(1.0, core.CELL * width - 0.8))
     second = b.plate(far_leg, "north", along, KEY, core.CONSUME, colour, floor=low)
