@@ -121,7 +121,10 @@ void part(State& s, int i, int j) {
     Body &a = s.bodies[i], &b = s.bodies[j];
     const Push push = body_from_body(a, b);
     if (push.depth <= 1e-4f) return;
-    const float wa = lightness(s, i), wb = lightness(s, j), sum = wa + wb;
+    float wa = lightness(s, i), wb = lightness(s, j);
+    if (i == s.agent.held && b.mass > kHeavy) wb = 0.0f;  // what is held moves nothing heavy: walls stay walls
+    if (j == s.agent.held && a.mass > kHeavy) wa = 0.0f;
+    const float sum = wa + wb;
     if (sum == 0.0f) return;
     const float depth = least(push.depth, 2.0f * kPiece), share = depth * wa / sum;
     const float ax = a.x, ay = a.y, bx = b.x, by = b.y;

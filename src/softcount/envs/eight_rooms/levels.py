@@ -159,8 +159,9 @@ def push_blocks(rng: np.random.Generator, variant: Variant) -> Builder:
     sensor = b.sensor((*recess, -0.29), (0.7, 0.7, 0.01), KEY, core.LATCH, b.paint(colours[0]))
     b.door(door, [sensor])
     b.keep_clear(recess)
+    far = {"tiny": 1.75, "small": 2.5, "full": 3.5}[variant]  # the right block is not bumped in by chance
     for i in range(num):
-        at = b.spot(room, margin=1.25, gap=1.75)
+        at = b.spot(room, margin=1.25, gap=far if i == 0 else 1.75)
         key = KEY if i == 0 else 0
         b.box(at, 0.4, b.paint(colours[i]), key=key, mass=HEAVY, flags=PUSH_ONLY)
     b.apple(b.spot(apple, margin=0.9, gap=0.0))

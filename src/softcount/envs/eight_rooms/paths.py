@@ -142,4 +142,6 @@ def next_point(state: Any, far: Array, look_ahead: int = 4) -> tuple[float, floa
         if best[0] >= far[row, column]:
             break
         row, column = best[2], best[3]
+        if abs(ground[row, column] - height) > 0.05:  # a step: straight at it, not past its corner
+            break
     return (column + 0.5) * LATTICE, (row + 0.5) * LATTICE

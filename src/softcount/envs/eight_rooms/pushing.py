@@ -74,7 +74,7 @@ def _fits(state: Any, x: Array, y: Array, half: float, others: list[tuple[float,
             row = np.clip((y + dy) / core.CELL, 0, core.SIDE - 1).astype(np.int64)
             fits = fits & (heights[row, column] < 0.05)
     for at in others:
-        fits = fits & (np.maximum(np.abs(x - at[0]), np.abs(y - at[1])) > half + 0.42)
+        fits = fits & (np.maximum(np.abs(x - at[0]), np.abs(y - at[1])) > half + 0.36)
     return fits
 
 

@@ -177,13 +177,13 @@ def _push(p: Player, index: int, way: tuple[int, int], length: float) -> Moves:
     for _ in range(int(length / 0.1) + 12):
         at = np.array(p.at(body))
         left = length - float((at - start) @ direction)
-        if left < 0.03 or p.is_on(0) or body["z"] < 0.35:
+        if left < 0.05 or p.is_on(0) or body["z"] < 0.35:
             break
         place = np.array(p.place)
         gap = max(float((at - place) @ direction) - 0.7, 0.0)
         goal = at + direction * left
         goal += ((at - place) - ((at - place) @ direction) * direction) * 0.5  # in line with the block
-        pace = min(1.0, (gap + left / 0.6) / 0.4)  # it moves by 0.6 of a push
+        pace = float(np.clip((gap + (left - 0.06) / 0.6) / 0.4, 0.1, 1.0))  # it moves by 0.6 of a push
         yield p.act(to=(float(goal[0]), float(goal[1])), look=(float(at[0]), float(at[1]), 0.8), pace=pace)
     back = np.array(p.place) - 0.35 * direction
     yield p.act(to=(float(back[0]), float(back[1])))
