@@ -5,6 +5,8 @@ import itertools
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -31,3 +33,13 @@ def test_the_walker_respects_walls_and_borders():
     path = example.walk(5000, seed=1)
     assert abs(path).max() <= 1.0
     assert not any(example.crosses_a_wall(here, there) for here, there in itertools.pairwise(path))
+
+
+def test_a_film_of_the_solver_is_written_and_keys_become_actions(tmp_path):
+    example = load("play_eight_rooms")
+    config = example.EightRoomsConfig(task="wall_sensor", variant="tiny", actions="continuous")
+    assert example.film(config, 0, tmp_path / "film.png") == 10.0
+    assert (tmp_path / "film.png").stat().st_size > 5_000
+    assert example.action_of({"w", "Left", "space", "x"})[0].tolist() == pytest.approx(
+        [1, 0, -0.6, 0, 0, 0, 0, 0, 1]
+    )

@@ -22,6 +22,10 @@ CASES = {
     "rooms": ("minigrid/MultiRoom-N4-S5-v1", {}),
     "keys": ("minigrid/KeyCorridorS3R3-v0", {"view": "full", "max_steps": 60}),
     "noisy pixels": ("noisy-minigrid/MultiRoom-N2-S4-v0", {"view": "rgb"}),
+    "eight rooms": (
+        "eight-rooms/throw_across",
+        {"variant": "tiny", "max_steps": 40, "width": 32, "height": 24},
+    ),
     "doom": ("vizdoom/my-way-home-very-sparse", {"max_tics": 240}),
 }
 LISTS = {

@@ -22,6 +22,7 @@ from softcount.types import ArraySpec, DiscreteActions, VectorEnv
         ("minigrid/MultiRoom-N4-S5", "minigrid/MultiRoom-N4-S5-v1"),
         ("vizdoom/mywayhome-sparse", "vizdoom/my-way-home-sparse"),
         ("dm-hard-8/basebal", "dm-hard-8/baseball"),
+        ("eight-rooms/throw-across", "eight-rooms/throw_across"),
         ("noisy-disco-mase", "disco-maze"),
     ],
 )
@@ -53,7 +54,7 @@ def test_the_listing_names_what_is_there_and_what_to_install():
         "dm-hard-8/throw_across",
     } <= set(rows)
     assert all(row.is_installed for row in rows.values())
-    assert FAMILIES["dm-hard-8"].names == tuple(LEVELS)
+    assert FAMILIES["dm-hard-8"].names == FAMILIES["eight-rooms"].names == tuple(LEVELS)
 
 
 @pytest.mark.parametrize(

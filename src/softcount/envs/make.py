@@ -5,6 +5,7 @@
     minigrid/MultiRoom-N4-S5-v1, …                    MiniGridConfig
     vizdoom/my-way-home[-sparse | -very-sparse]       MyWayHomeConfig
     dm-hard-8/baseball, …                             DmHard8Config
+    eight-rooms/baseball, …                           EightRoomsConfig
 
 Options are the fields of the family's config. `noisy-` before a name with images adds a
 panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`. `listing()` says what
@@ -55,7 +56,7 @@ EIGHT_TASKS = (
     "wall_sensor",
     "wall_sensor_stack",
 )
-"""DM-HARD-8."""
+"""DM-HARD-8, and the tasks of Eight Rooms, which stands in for it."""
 GRID_TASKS = (
     "MultiRoom-N2-S4-v0",
     "MultiRoom-N4-S5-v1",
@@ -96,11 +97,17 @@ class Family:
     build: Callable[..., gymnasium.Env[Any, Any]]  # (rest of the name, index of the copy, options)
     all_names: Callable[[], list[str]] | None = None  # every name that works, where there are more
     build_vector: Callable[..., VectorEnv] | None = None  # (rest, num_envs, seed, options) instead of `build`
+    remedy: str = ""  # what makes it available, where installing the extra does not
 
     @property
     def is_installed(self) -> bool:
         """Whether all packages can be imported."""
         return all(find_spec(package) is not None for package in self.packages)
+
+    @property
+    def install(self) -> str:
+        """What makes it available."""
+        return self.remedy or f"pip install softcount[{self.extra}]"
 
 
 def make(name: str, num_envs: int = 1, seed: int = 0, **options: Any) -> VectorEnv:
@@ -160,9 +167,9 @@ def listing() -> list[Listing]:
     """Lists the names of the literature, each with the command that installs what it needs."""
     rows = [Listing("disco-maze", "the paper's maze, in NumPy", True, "pip install softcount")]
     for prefix, family in FAMILIES.items():
-        install = f"pip install softcount[{family.extra}]"
         rows += [
-            Listing(f"{prefix}/{name}", family.about, family.is_installed, install) for name in family.names
+            Listing(f"{prefix}/{name}", family.about, family.is_installed, family.install)
+            for name in family.names
         ]
     noisy = {"disco-maze", "atari/montezuma_revenge"}
     rows += [row._replace(name=NOISY + row.name, about="with noise") for row in rows if row.name in noisy]
@@ -285,7 +292,7 @@ def _find(name: str) -> tuple[Family, str]:
     if family is None:
         raise ValueError(f"no environment is called {name!r}{_nearest(name, _known_names())}")
     if not family.is_installed:
-        raise ImportError(f"{name} needs {', '.join(family.packages)}: pip install softcount[{family.extra}]")
+        raise ImportError(f"{name} needs {', '.join(family.packages)}: {family.install}")
     every = family.all_names() if family.all_names else family.names
     if rest not in every:
         hint = _nearest(name, [f"{prefix}/{known}" for known in every])
@@ -344,6 +351,19 @@ def _dm_hard_8(level: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[
     return DmHard8(configure(DmHard8Config, {**options, "level": level, "port": config.port + copy}))
 
 
+def _eight_rooms(task: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    from softcount.envs.eight_rooms.gym import EightRoomsEnv
+    from softcount.envs.eight_rooms.vector import EightRoomsConfig
+
+    return EightRoomsEnv(configure(EightRoomsConfig, {**options, "task": task}))
+
+
+def _eight_rooms_vector(task: str, num_envs: int, seed: int, options: dict[str, Any]) -> VectorEnv:
+    from softcount.envs.eight_rooms.vector import EightRooms, EightRoomsConfig
+
+    return EightRooms(configure(EightRoomsConfig, {**options, "task": task}), num_envs=num_envs, seed=seed)
+
+
 FAMILIES = {
     "atari": Family(
         "Atari 2600, the paper's protocol",
@@ -374,5 +394,14 @@ FAMILIES = {
         ("gymnasium", "dm_env", "dm_env_rpc"),
         EIGHT_TASKS,
         _dm_hard_8,
+    ),
+    "eight-rooms": Family(
+        "our stand-in for DM-HARD-8",
+        "envs",
+        ("softcount.envs.eight_rooms._rooms",),
+        EIGHT_TASKS,
+        _eight_rooms,
+        build_vector=_eight_rooms_vector,
+        remedy="a C++ compiler, then pip install softcount again",
     ),
 }
