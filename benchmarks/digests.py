@@ -6,7 +6,8 @@
 Small agents are trained in a maze and on Atari. For each, parameters, optimisers, memory, replay, actors and
 metrics are hashed apart. A leaf is known by its last name and its content, not by where it stands, so that
 state may move between records. Digests are of one machine: other processors round differently.
-What is new in the rows of a trace, and the order of the fields of an episode, is left out.
+What is new in the rows of a trace, and the order of the fields of an episode, is left out; so are the bytes
+that the Atari emulator saves, which differ between any two runs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ AGENTS = (
     "MEME",
 )
 ON_ATARI = ("MEME-RECODE-AP", "MEME-RND")
-LEFT_OUT = ("episodes.", "extras.task", "bytes", "compression")
+LEFT_OUT = ("episodes.", "extras.task", "bytes", "compression", "console")
 UPDATES = {"maze": 300, "atari": 60}
 ATARI_OPTIONS = {"full_actions": False, "max_noops": 5}
 

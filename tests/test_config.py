@@ -43,9 +43,9 @@ def test_what_does_not_fit_is_named(change, message):
 
 
 def test_a_field_that_an_older_file_lacks_has_its_default_and_is_named_once():
-    text = edited(lambda c: (c["memory"].pop("size"), c["meme"]["loss"].pop("sigma_floor_of")))
+    text = edited(lambda c: (c["memory"].pop("size"), c["meme"]["network"].pop("value_unit")))
     with pytest.warns(
-        UserWarning, match="without config.meme.loss.sigma_floor_of, config.memory.size;"
+        UserWarning, match="without config.meme.network.value_unit, config.memory.size;"
     ) as said:
         assert from_json(text) == RunConfig()
     assert len(said) == 1

@@ -111,7 +111,7 @@ class Sample(NamedTuple):
 
     sequence: Sequence
     ids: Array  # [B] int64, for `reprioritise`
-    weights: Array | None  # [B] float64, importance of each trace; None where all are alike
+    weights: Array | None  # [B] float32, importance of each trace; None where all are alike
 
 
 class Source(Protocol):

@@ -97,6 +97,13 @@ def test_several_tasks_get_a_bonus_each_with_seeds_of_their_own():
     assert make_bonus("none", tasks=("a", "b")) is None
 
 
+@pytest.mark.parametrize(("said", "expected"), [(None, 4), (3, 3)])
+def test_a_time_step_of_a_tasks_own_memory_is_one_embedding_of_its_environments(said, expected):
+    config = BonusConfig(memory=RecodeConfig(embeddings_per_step=said))
+    both = make_bonus("recode", config, Place(dim=2, num_envs=8), tasks=("a", "b"))
+    assert [memory.config.embeddings_per_step for memory in both.memories().values()] == [expected] * 2
+
+
 def test_an_unknown_kind_is_named():
     with pytest.raises(ValueError, match="bonus kind is 'recod'; expected one of recode, episodic"):
         make_bonus("recod")

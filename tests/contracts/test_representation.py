@@ -32,7 +32,9 @@ def build(kind, spec=SPECS["rgb"], actions=ACTIONS["discrete"], seed=0):
         return Function(
             lambda o: (o["body"] if isinstance(o, dict) else o.reshape(len(o), -1)[:, :3]) * 1.0, dim=3
         )
-    return make_representation(kind, spec, actions, GRID, seed=seed)
+    model = make_representation(kind, spec, actions, GRID, seed=seed)
+    model.after_update()  # RND says nothing before its first update
+    return model
 
 
 def represent(model, steps, t=0, rows=slice(None)):

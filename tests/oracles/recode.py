@@ -49,7 +49,7 @@ class Recode:
     size: int
     neighbours: int = 20
     count_discount: float = 0.999
-    embeddings_per_step: int = 64
+    embeddings_per_step: int | None = None
     insertion_probability: float = 0.05
     far_tolerance: float = 0.2
     d2_step: float = 1e-4
@@ -103,7 +103,7 @@ class Recode:
             mean = sum(nearest_k) / len(nearest_k)
             self.d2 += self.d2_step * (mean - self.d2)
             self.d2_weight += self.d2_step * (1.0 - self.d2_weight)
-        g = self.count_discount ** (1.0 / self.embeddings_per_step)
+        g = self.count_discount ** (1.0 / (self.embeddings_per_step or 64))
         self.log_counts = [log_c + math.log(g) for log_c in self.log_counts]
 
         star = distances.index(min(distances)) if distances else -1

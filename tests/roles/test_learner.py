@@ -7,6 +7,7 @@ from oracles.bonuses import prioritised
 from oracles.sequences import sample_sequence
 
 from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.per_task import PerTask
 from softcount.bonuses.surprise import BYOL_EXPLORE, Surprise
 from softcount.roles.learner import Learner
 from softcount.tensors import to_arrays
@@ -128,6 +129,22 @@ def test_the_rows_of_one_trace_are_one_environment_to_what_is_paid_while_learnin
             std = np.sqrt(np.mean((np.array(seen) - np.mean(seen)) ** 2))
             scale = max(std, 0.01 * np.mean(seen))
             assert agent.asked[0][2][t, b] == pytest.approx(surprise[t, b] / scale, rel=1e-4), (t, b)
+
+
+def test_each_task_is_paid_by_its_own_bonus_also_while_learning():
+    agent, sample, tasks = Agent(), sample_of(), np.array([1, 0, 1])
+    extras = {"task": np.broadcast_to(tasks, (7, 3)).copy()}
+    sequence = sample.sequence._replace(steps=sample.sequence.steps._replace(extras=extras))
+    bonus = PerTask([Surprise(BYOL_EXPLORE), Surprise(BYOL_EXPLORE)], ["one", "two"])
+    Learner(agent, Trainer(), bonus=bonus)(sample._replace(sequence=sequence))
+    targets, is_first = agent.asked[0][2], sample.sequence.steps.is_first
+    surprise = np.abs(sample.sequence.steps.reward).astype(float)
+    for task in (0, 1):
+        is_own = ~is_first & (tasks == task)
+        expected = prioritised([surprise[is_own].tolist()], step=0.01)[0]
+        np.testing.assert_allclose(targets[is_own], expected, rtol=1e-5, atol=1e-7)
+        assert targets[is_own].max() > 0
+    assert (targets[is_first] == 0).all()
 
 
 def test_what_is_published_is_the_agents_policy_and_the_copy_that_embeds():

@@ -72,6 +72,9 @@ def make_bonus(
     if kind in ("recode", "episodic", "ngu") and place.dim is None:
         raise ValueError(f"{kind} counts embeddings; expected their size as dim, got None")
     if len(tasks) > 1 and kind != "none":
+        if config.memory.embeddings_per_step is None:  # each meets its own task's environments only
+            share = max(1, place.num_envs // len(tasks))
+            config = replace(config, memory=replace(config.memory, embeddings_per_step=share))
         seeds = range(place.seed, place.seed + len(tasks))
         bonuses = [KINDS[kind](config, replace(place, seed=seed)) for seed in seeds]
         return PerTask([bonus for bonus in bonuses if bonus is not None], tasks)

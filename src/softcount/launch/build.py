@@ -78,6 +78,11 @@ def make_env(config: RunConfig, num_envs: int, seed: int) -> VectorEnv:
 def build(config: RunConfig) -> Roles:
     """Builds all roles of a run."""
     recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
+    if config.relabel and recipe.bonus in ("episodic", "ngu"):
+        raise ValueError(
+            f"relabel is on, but the pay of {config.agent} depends on the episode and cannot be asked later; "
+            "switch it off with --no-relabel"
+        )
     env = make_env(config, config.num_envs, seeds.env)
     parts = AGENTS[str(recipe.agent)](config, env, seeds)
     representation = build_representation(recipe, env, config, seeds.representation)
@@ -132,11 +137,6 @@ def build_bonus(
     config: RunConfig, recipe: Recipe, env: VectorEnv, dim: int | None, seed: int
 ) -> Bonus | None:
     """The bonus of a run; needs no torch."""
-    if config.relabel and recipe.bonus in ("episodic", "ngu"):
-        raise ValueError(
-            f"relabel is on, but the pay of {config.agent} depends on the episode and cannot be asked later; "
-            "switch it off with --no-relabel"
-        )
     settings = BonusConfig(
         memory=config.memory,
         follows=config.reembed_every > 0,

@@ -26,7 +26,7 @@ from softcount.roles.actor import Actor
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner, Update
 from softcount.roles.memory_server import MemoryServer
-from softcount.types import Array, Observation, Sample, Source, State, map_arrays
+from softcount.types import Array, Sample, Source, State, map_arrays
 
 AT_ONCE = 2048
 """How many observations are embedded in one go."""
@@ -62,6 +62,7 @@ class LocalLoop:
         self.num_updates = 0
         num_places = roles.actor.num_places()
         self.coverage = None if num_places == -1 else Coverage(num_places)
+        self._keeps_observations = roles.memory.wants_observations()
         self.means = Means()
         self.seconds = dict.fromkeys(
             ("inference", "memory", "actor", "replay", "relabel", "learner_wait"), 0.0
@@ -79,9 +80,8 @@ class LocalLoop:
             reply = inference(actor.request())
         with self._timed("memory"):
             features = reply.features._replace(place=now.place)
-            intrinsic = memory(
-                features, env_ids, now.is_first, now.is_terminal, task_ids, self._founding(now.observation)
-            )
+            kept = now.observation if self._keeps_observations else None
+            intrinsic = memory(features, env_ids, now.is_first, now.is_terminal, task_ids, kept)
         with self._timed("actor"):
             row, state = actor.step(reply, intrinsic)
         with self._timed("replay"):
@@ -90,10 +90,6 @@ class LocalLoop:
         while replay.due():
             self._publish()
             self._start_update()
-
-    def _founding(self, observation: Observation) -> Observation:
-        """Returns what atoms are to keep: nothing where they stay where they are."""
-        return observation if self.reembed_every else None
 
     def _count(self, place: Array | None, is_first: Array, intrinsic: Array) -> None:
         if self.coverage is not None and place is not None:

@@ -168,7 +168,8 @@ class Run:
 
     def close(self) -> None:
         self.log.close()
-        self.events.close()
+        if _identity(self.folder) == self._identity:  # TensorBoard opens its file by name at every write
+            self.events.close()
         self.loop.roles.actor.env.close()
         self.evaluator.env.close()
         self.lock.release()

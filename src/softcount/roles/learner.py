@@ -87,6 +87,7 @@ class Learner:
             is_unpredicted.ravel(),
             steps.is_terminal.numpy().ravel(),
             self.terminal_observations,
+            steps.extras["task"].numpy().ravel() if "task" in steps.extras else None,
         )
         return paid.reshape(surprise.shape)
 

@@ -71,6 +71,10 @@ class MemoryServer:
             return bonus.observe(features, env_ids, is_first, task_ids)
         return np.where(is_first, 0.0, bonus.score(features, env_ids, task_ids)).astype(np.float32)
 
+    def wants_observations(self) -> bool:
+        """Whether observations are to come with what is asked, for atoms to keep."""
+        return self.bonus is not None and self.bonus.wants_observations
+
     def num_founded(self) -> int:
         """How many atoms can follow the representation."""
         return 0 if self.bonus is None else self.bonus.num_founded

@@ -9,9 +9,9 @@ from oracles import networks
 from softcount import store
 from softcount.agents.meme.agent import Meme, MemeConfig, make_optimiser, network_inputs, preferences
 from softcount.agents.meme.loss import LossConfig
-from softcount.agents.protocols import Inputs
 from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import act
+from softcount.agents.protocols import Inputs
 from softcount.replay.sequences import ReplayConfig, SequenceReplay
 from softcount.tensors import load_module, to_arrays, to_tensors
 from softcount.types import ArraySpec, DiscreteActions, Step

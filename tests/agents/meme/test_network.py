@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from softcount.agents.protocols import Inputs
 from softcount.agents.meme.network import MemeNetwork, NetworkConfig, previous
+from softcount.agents.protocols import Inputs
 from softcount.types import ArraySpec, ContinuousActions, DiscreteActions
 
 T, B, N, A = 6, 3, 2, 4

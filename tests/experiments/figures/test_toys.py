@@ -52,7 +52,7 @@ def test_the_removal_picture_shows_atoms_and_courses(removal_rows):
     np.testing.assert_allclose(
         scatters[0].collections[0].get_offsets(), removal_rows[0]["states"][0]["atoms"]
     )
-    assert len(courses) == 6
+    assert len(courses) == 3 * len(removal_toy.READINGS)
     mean_line = courses[0].lines[1]  # after the one seed's thin line
     np.testing.assert_allclose(mean_line.get_ydata(), [point[1] for point in removal_rows[0]["course"]])
     text = removal_toy.describe(removal_rows)

@@ -149,7 +149,7 @@ class FixedMixture:
         """Learns nothing."""
 
     def for_evaluation(self, num_envs: int) -> FixedMixture:
-        return FixedMixture(int(self.mixture[0]), num_envs, float(self.epsilon[0]))
+        return FixedMixture(np.resize(self.mixture, num_envs), num_envs, float(self.epsilon[0]))
 
     def describe(self) -> str:
         return f"mixture {self.mixture[0]}"

@@ -38,6 +38,10 @@ from softcount.tensors import (
 )
 from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State
 
+UNIT_OF_SIZE = 10.0
+"""A running unit is so many times the root mean square of returns: where MEME's constants and step sizes
+work with a unit of 1, in small mazes with rewards of about 1, values are about a tenth."""
+
 SMALLEST_UNIT = 1e-12
 """Values are never measured in less; without any reward their size is 0."""
 
@@ -158,14 +162,14 @@ class Meme:
         self.return_size.add(float(metrics["return_size"]))
         if self.num_updates % self.config.target_update_period == 0:
             if self.config.network.value_unit == "running":
-                change_unit(self.online, self.optimiser, self.return_size.value)
+                change_unit(self.online, self.optimiser, UNIT_OF_SIZE * self.return_size.value)
             self.target.load_state_dict(self.online.state_dict())
         return to_arrays(priorities), {name: float(x.detach()) for name, x in metrics.items()}
 
     def _start_at_the_size_of(self, batch: Batch) -> None:
         """Lets the first values be as large as the rewards; larger ones would take long to fade."""
         reward = batch.reward.abs() + self.config.loss.beta_max * batch.intrinsic.abs()
-        size = max(float(reward.square().mean().sqrt()), SMALLEST_UNIT)
+        size = max(UNIT_OF_SIZE * float(reward.square().mean().sqrt()), SMALLEST_UNIT)
         for network in (self.online, self.target):
             network.value_unit.fill_(size)
 
