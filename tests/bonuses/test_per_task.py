@@ -26,7 +26,7 @@ def both():
 
 
 def alone(task):
-    return make_bonus("recode", CONFIG, Place(dim=DIM, num_envs=NUM, seed=5 + task))
+    return make_bonus("recode", CONFIG, Place(dim=DIM, num_envs=NUM // 2, seed=5 + task))
 
 
 def stream(num, seed=0):
