@@ -13,11 +13,11 @@ namespace {
 // Vectors as wide as the instruction set has them: GCC takes selections between wider ones apart, lane by lane.
 #if defined(__AVX2__)
 constexpr int kLanes = 8;
-#define ROOMS_LANES(x) {x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7}
+#define ROOMS_LANES {0, 1, 2, 3, 4, 5, 6, 7}
 #define ROOMS_SPLAT(x) {x, x, x, x, x, x, x, x}
 #else
 constexpr int kLanes = 4;
-#define ROOMS_LANES(x) {x, x + 1, x + 2, x + 3}
+#define ROOMS_LANES {0, 1, 2, 3}
 #define ROOMS_SPLAT(x) {x, x, x, x}
 #endif
 constexpr int kMaxFaces = 2048, kMaxCorners = 12;
@@ -25,11 +25,22 @@ constexpr float kNearPlane = 0.04f;
 
 typedef float Floats __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+typedef long long Quads __attribute__((vector_size(4 * kLanes)));
 
 inline Floats splat(float x) { return Floats ROOMS_SPLAT(x); }
 inline Ints splat(int32_t x) { return Ints ROOMS_SPLAT(x); }
-inline Floats lanes_from(float x) { return Floats ROOMS_LANES(x); }
-inline Ints lanes_from(int32_t x) { return Ints ROOMS_LANES(x); }
+inline Floats lanes_from(float x) { return splat(x) + Floats ROOMS_LANES; }
+inline Ints lanes_from(int32_t x) { return splat(x) + Ints ROOMS_LANES; }
+
+// Whether a comparison holds in any lane.
+inline bool is_any(Ints is_true) {
+#if defined(__AVX2__)
+    return !__builtin_ia32_ptestz256((Quads)is_true, (Quads)is_true);
+#else
+    const Quads halves = (Quads)is_true;
+    return (halves[0] | halves[1]) != 0;
+#endif
+}
 
 template <typename V, typename T>
 inline V load(const T* p) {
@@ -182,8 +193,8 @@ Patch patch_of(const Canvas& canvas, const float* p, float r) {
 bool is_covered(const Canvas& canvas, const Patch& patch, float depth) {
     for (int y = patch.y0; y < patch.y1; ++y) {
         const float* row = canvas.depth + y * canvas.stride;
-        for (int x = patch.x0; x < patch.x1; ++x)
-            if (row[x] <= depth) return false;
+        for (int x = patch.x0; x < patch.x1; x += kLanes)
+            if (is_any((load<Floats>(row + x) <= splat(depth)) & (lanes_from(x) < splat(patch.x1)))) return false;
     }
     return true;
 }

@@ -66,6 +66,27 @@ void shade_round(const Canvas& canvas, const Face& face, int x0, int x1, int y, 
     }
 }
 
+// Where the run of one face that holds pixel `x` ends.
+inline int end_of_run(const int32_t* owner, int x, int width) {
+    const Ints id = splat(owner[x]);
+    int end = x + 1;
+    while (end + kLanes <= width && !is_any(load<Ints>(owner + end) != id)) end += kLanes;
+    while (end < width && owner[end] == owner[x]) ++end;
+    return end;
+}
+
+// Writes a row of packed colours as bytes.
+inline void pack(const uint32_t* row, int width, uint8_t* to) {
+    int x = 0;
+#if defined(__AVX2__)
+    typedef char Bytes __attribute__((vector_size(16)));
+    const Bytes without_fourth = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1};
+    for (; x + 6 <= width; x += 4) store(to + 3 * x, __builtin_ia32_pshufb128(load<Bytes>(row + x), without_fourth));
+#endif
+    for (; x + 1 < width; ++x) std::memcpy(to + 3 * x, row + x, 4);
+    std::memcpy(to + 3 * (width - 1), row + width - 1, 3);
+}
+
 void shade(const Canvas& canvas, uint8_t* image) {
     float sky_x, sky_y, sky_c;
     const float up[3] = {0.0f, 0.0f, 1.0f};
@@ -75,8 +96,7 @@ void shade(const Canvas& canvas, uint8_t* image) {
         const float* depth = canvas.depth + y * canvas.stride;
         for (int x = 0; x < canvas.width;) {
             const int32_t id = owner[x];
-            int end = x + 1;
-            while (end < canvas.width && owner[end] == id) ++end;
+            const int end = end_of_run(owner, x, canvas.width);
             if (id < 0) {  // sky, paler towards the horizon
                 const float height = within(sky_y * (float)y + sky_c, 0.0f, 1.0f), pale = 1.0f - 0.35f * height;
                 const float colour[3] = {150.0f, 190.0f, 232.0f};
@@ -90,9 +110,7 @@ void shade(const Canvas& canvas, uint8_t* image) {
             }
             x = end;
         }
-        uint8_t* to = image + (int64_t)y * canvas.width * 3;
-        for (int x = 0; x + 1 < canvas.width; ++x) std::memcpy(to + 3 * x, canvas.row + x, 4);
-        std::memcpy(to + 3 * (canvas.width - 1), canvas.row + canvas.width - 1, 3);
+        pack(canvas.row, canvas.width, image + (int64_t)y * canvas.width * 3);
     }
 }
 

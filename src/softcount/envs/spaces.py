@@ -55,14 +55,14 @@ def checked_actions(actions: Array, spec: ActionSpec, num_envs: int) -> Array:
     is_continuous = isinstance(spec, ContinuousActions)
     if isinstance(spec, DiscreteActions):
         shape: tuple[int, ...] = (num_envs,)
-        low, high = np.zeros(()), np.array(spec.num - 1)
+        low, high = np.zeros((), np.int64), np.array(spec.num - 1)
     elif isinstance(spec, MultiDiscreteActions):
         shape = (num_envs, len(spec.nums))
-        low, high = np.zeros(()), np.array(spec.nums) - 1
+        low, high = np.zeros((), np.int64), np.array(spec.nums) - 1
     else:
         shape = (num_envs, len(spec.low))
         low, high = np.array(spec.low), np.array(spec.high)
-    has_kind = np.issubdtype(actions.dtype, np.number if is_continuous else np.integer)
+    has_kind = actions.dtype.kind in ("iufc" if is_continuous else "iu")
     kind = "numbers" if is_continuous else "integers"
     if actions.shape != shape or not has_kind:
         raise ValueError(

@@ -67,7 +67,7 @@ def furthest(*conditions: Any) -> Array:
     """
     stage = np.zeros(conditions[0].shape, np.int64)
     for number, condition in enumerate(conditions, start=1):
-        stage[condition] = number
+        np.copyto(stage, number, where=condition)
     return stage
 
 

@@ -157,6 +157,8 @@ class EightRooms:
         self._seed = seed
         self._episodes = np.zeros(num_envs, np.int64)  # how many each copy has begun
         self._elapsed = np.zeros(num_envs, np.int64)
+        self._limit = cfg.limit
+        self._repeats = np.full(num_envs, cfg.action_repeat, np.int32)
 
     @property
     def map_shape(self) -> tuple[int, int]:
@@ -242,18 +244,23 @@ class EightRooms:
         """Nothing to release."""
 
     def _advance(self, actions: Array) -> TimeStep:
-        cfg, states, is_first = self.config, self.batch.states, self.is_over
-        for slot in np.flatnonzero(is_first):
-            self._begin(int(slot))
-        repeats = np.where(is_first, 0, cfg.action_repeat).astype(np.int32)
+        states, is_first = self.batch.states, self.is_over
+        repeats, has_first = self._repeats, bool(is_first.any())
+        if has_first:
+            for slot in np.flatnonzero(is_first).tolist():
+                self._begin(slot)
+            repeats = np.where(is_first, np.int32(0), repeats)
         image = self.batch.step(actions, repeats)
-        self._elapsed = np.where(is_first, 0, self._elapsed + 1)
+        self._elapsed += 1
+        reward = states["reward"].copy()
+        if has_first:
+            self._elapsed[is_first] = 0
+            reward[is_first] = 0
         is_terminal = states["is_over"] > 0
-        is_cut = self._elapsed >= cfg.limit
-        if cfg.limit_is_terminal:
-            is_terminal = is_terminal | is_cut
+        is_cut = self._elapsed >= self._limit
+        if self.config.limit_is_terminal:
+            is_terminal |= is_cut
         self.is_over = is_terminal | is_cut
-        reward = np.where(is_first, np.float32(0), states["reward"])
         place = self._places()
         return TimeStep(self._observe(image), reward, is_first, self.is_over.copy(), is_terminal, place)
 
