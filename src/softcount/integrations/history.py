@@ -30,6 +30,7 @@ from softcount.types import (
 class History:
     """Rings of `capacity` rows, one per environment.
 
+    >>> from softcount.types import DiscreteActions
     >>> history = History(ArraySpec((1,), "float32"), DiscreteActions(4), num_envs=2, capacity=5)
     >>> ids, no = np.arange(2), np.zeros(2, bool)
     >>> for t in range(3):
