@@ -1,13 +1,16 @@
 """Configurations: written down and read back exactly, errors that name the field."""
 
 import json
-from dataclasses import replace
+import warnings
+from dataclasses import is_dataclass, replace
 
 import pytest
 
+from softcount.agents.meme.agent import MemeConfig
 from softcount.config import RunConfig, changes, from_json, structure, to_json
 from softcount.memory import RecodeConfig
 from softcount.presets import PRESETS
+from softcount.torsos import TORSOS
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -51,6 +54,19 @@ def test_a_field_that_an_older_file_lacks_has_its_default_and_is_named_once():
     assert len(said) == 1
     with pytest.raises(ValueError, match=r"config\.size is missing"):
         structure(RecodeConfig, {})
+
+
+@pytest.mark.parametrize("name", [name for name, torso in TORSOS.items() if is_dataclass(torso)])
+def test_of_several_kinds_the_one_that_fits_wholly_is_taken(name):
+    network = replace(MemeConfig().network, torso=TORSOS[name])
+    config = RunConfig(meme=replace(MemeConfig(), network=network))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert from_json(to_json(config)) == config
+    content = json.loads(to_json(config))
+    del content["seed"]  # an older file
+    with pytest.warns(UserWarning, match=r"without config\.seed;"):
+        assert from_json(json.dumps(content)) == config
 
 
 def test_what_is_not_json_is_an_error():

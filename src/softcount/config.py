@@ -215,12 +215,19 @@ def _structure_record(kind: Any, content: Any, path: str, missing: list[str] | N
 def _structure_union(kinds: tuple[Any, ...], content: Any, path: str, missing: list[str] | None) -> Any:
     if content is None and type(None) in kinds:
         return None
-    errors = []
-    for kind in kinds:
-        try:
-            return structure(kind, content, path, missing)
-        except (ValueError, TypeError) as error:
-            errors.append(str(error))
+    errors: list[str] = []
+    for is_lenient in (False,) if missing is None else (False, True):  # one that fits wholly goes first
+        errors = []
+        for kind in kinds:
+            lacking: list[str] | None = [] if is_lenient else None
+            try:
+                found = structure(kind, content, path, lacking)
+            except (ValueError, TypeError) as error:
+                errors.append(str(error))
+                continue
+            if missing is not None:
+                missing += lacking or []
+            return found
     raise ValueError(errors[0] if len(errors) == 1 else f"{path} fits none of its kinds: {'; '.join(errors)}")
 
 
