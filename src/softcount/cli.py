@@ -12,7 +12,7 @@ from pathlib import Path
 
 import tyro
 
-from softcount.config import RunConfig
+from softcount.config import READERS, RunConfig, parts_read
 from softcount.envs.make import parse_option
 from softcount.launch.allocator import ALLOCATOR
 from softcount.presets import PRESETS, suited
@@ -74,6 +74,7 @@ def train(arguments: list[str]) -> int:
         "values below, --env-options size=11 layout=0 sets options of the environment, --env a:size=7,b "
         "names several tasks, --run FOLDER says where to write."
     )
+    _check_read(default.agent, rest)
     config = tyro.cli(
         RunConfig, args=rest, default=default, prog="softcount train NAME", description=description
     )
@@ -222,6 +223,18 @@ def _with_allocator(arguments: list[str], command: str) -> None:
         return
     environment = {**os.environ, **ALLOCATOR}
     os.execve(sys.executable, [sys.executable, "-m", "softcount.cli", command, *arguments], environment)
+
+
+def _check_read(agent: str, options: Sequence[str]) -> None:
+    """Refuses an option of a part that the agent does not read."""
+    read = parts_read(agent)
+    for option in options:
+        part = option.removeprefix("--").partition(".")[0]
+        if option.startswith("--") and part in READERS and part not in read:
+            raise ValueError(
+                f"{option.partition('=')[0]} would do nothing: {agent} does not read {part!r}, "
+                f"{READERS[part]} would; it reads {', '.join(read)}"
+            )
 
 
 def _plain(env: str) -> str:

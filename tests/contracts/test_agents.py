@@ -11,6 +11,8 @@ from launch.test_local import TINY, assert_same, everything
 from softcount import store
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.recode import RecodeBonusConfig
+from softcount.config import with_fields
 from softcount.launch.build import build, build_evaluator
 from softcount.launch.local import LocalLoop, Roles
 from softcount.memory import RecodeConfig
@@ -33,9 +35,10 @@ def wandering(env_seed=0):
     settings = replace(GRID, embedding=EmbeddingConfig(torso="mlp", dim=3))
     models = [make_representation("ap", env.observation_spec, env.action_spec, settings) for _ in range(2)]
     inference = Inference(Network(), models[1], env.action_spec)
-    memory = BonusConfig(
+    recode = RecodeBonusConfig(
         memory=RecodeConfig(size=40, warmup_atoms=5, neighbours=3), normaliser=NormaliserConfig(kind="none")
     )
+    memory = BonusConfig(recode=recode)
     actor = Actor(
         env,
         Noise(NUM_ENVS, env.action_spec),
@@ -52,7 +55,8 @@ def wandering(env_seed=0):
     )
 
 
-MAKERS = {"meme": lambda: build(replace(TINY, relabel=False, reembed_every=0)), "wanderer": wandering}
+PLAIN = with_fields(TINY, {"meme.relabel": False, "recode.reembed_every": 0})
+MAKERS = {"meme": lambda: build(PLAIN), "wanderer": wandering}
 EVALUATORS = {
     "meme": lambda roles: build_evaluator(TINY, roles.inference),
     "wanderer": lambda roles: Evaluator(Meadow(3), roles.inference),

@@ -11,6 +11,7 @@ import torch
 from softcount import store
 from softcount.bonuses import NormaliserConfig
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.memory import RecodeConfig
 from softcount.representations.casm import CasmConfig
 from softcount.representations.embedding import EmbeddingConfig
@@ -47,10 +48,10 @@ class Pair:
         representation = make_representation(kind, SPEC, ACTIONS, SMALL, seed=seed)
         self.trainer = RepresentationTrainer(representation, TrainerConfig())
         memory = RecodeConfig(size=40, neighbours=3, warmup_atoms=6)
-        plain = NormaliserConfig(kind="none") if self.recipe.bonus == "recode" else None
+        recode = RecodeBonusConfig(memory=memory, normaliser=NormaliserConfig(kind="none"))
         bonus = make_bonus(
             self.recipe.bonus,
-            BonusConfig(memory=memory, normaliser=plain),
+            BonusConfig(recode=recode),
             Place(
                 dim=representation.dim,
                 representation=self.recipe.representation,

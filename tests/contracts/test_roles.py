@@ -1,11 +1,10 @@
 """Roles speak data only: behind a border that copies all through bytes, the loop gives the same bits."""
 
-from dataclasses import replace
-
 import pytest
 from contracts.proxies import Far, far_away
 from launch.test_local import TINY, assert_same, everything
 
+from softcount.config import with_fields
 from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
 from softcount.presets import suited
@@ -25,16 +24,18 @@ def loop_of(config, far):
     roles = build(config)
     return LocalLoop(
         far_away(roles) if far else roles,
-        relabel=config.relabel,
+        relabel=config.meme.relabel,
         overlap=False,
-        reembed_every=config.reembed_every,
+        reembed_every=config.recode.reembed_every,
     )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_loop_over_borders_gives_the_same_bits(name):
     is_recode = name == "MEME-RECODE-AP"
-    config = replace(suited(TINY, name), relabel=is_recode, reembed_every=4 * is_recode)
+    config = with_fields(
+        suited(TINY, name), {"meme.relabel": is_recode, "recode.reembed_every": 4 * is_recode}
+    )
     near, far = loop_of(config, False), loop_of(config, True)
     for _ in range(45):
         near.step()

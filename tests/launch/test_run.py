@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from launch.test_local import TINY, assert_same
 
-from softcount.config import to_json
+from softcount.config import with_fields
+from softcount.config_json import to_json
 from softcount.launch import checkpoint
 from softcount.launch import run as run_module
 from softcount.launch.run import Run
@@ -86,7 +87,7 @@ def test_stopping_and_resuming_in_a_new_process_changes_nothing(tmp_path):
     assert result.returncode == 0, result.stderr
     saved = checkpoint.read(tmp_path / "whole" / "checkpoints")
     assert saved.parts["loop"]["num_updates"] > 30
-    assert len(saved.parts["memory"]["memory"]["atoms"]) == SMALL.memory.size  # full, with insertions
+    assert len(saved.parts["memory"]["memory"]["atoms"]) == SMALL.recode.memory.size  # full, with insertions
     assert_same_run(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -252,8 +253,8 @@ def contents(folder):
         (lambda f: corrupt(next(f.glob("checkpoints/learner-*"))), "is damaged"),
         (lambda f: edit(f, lambda c: replace(c, seed=9)), r"no longer fits the checkpoint: seed: 0 -> 9"),
         (
-            lambda f: edit(f, lambda c: replace(c, memory=replace(c.memory, size=31))),
-            r"no longer fits the checkpoint: memory.size: 30 -> 31",
+            lambda f: edit(f, lambda c: with_fields(c, {"recode.memory.size": 31})),
+            r"no longer fits the checkpoint: recode.memory.size: 30 -> 31",
         ),
     ],
 )

@@ -19,7 +19,7 @@ CONFIG = replace(
     num_envs=4,
     evaluation_episodes=2,
     memory_per_task=True,
-    reembed_every=3,
+    recode=replace(TINY.recode, reembed_every=3),
     overlap=False,
 )
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from launch.test_local import TINY, assert_same, everything, loop_of
 
+from softcount.config import with_fields
 from softcount.launch.truth import compare, judge, place_noise
 from softcount.presets import suited
 
@@ -82,7 +83,7 @@ def test_a_goal_that_the_memory_is_never_shown_does_not_count():
 
 @pytest.mark.parametrize("name", ["MEME-NGU-AP", "MEME-EMM-AP", "MEME-BYOL-Explore"])
 def test_bonuses_that_cannot_score_places_are_not_judged(name):
-    assert judge(loop_of(replace(TINY, agent=name, relabel=False), False), seed=0) == {}
+    assert judge(loop_of(with_fields(TINY, {"agent": name, "meme.relabel": False}), False), seed=0) == {}
 
 
 def test_a_memory_that_warms_up_is_not_judged():

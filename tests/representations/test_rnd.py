@@ -10,6 +10,7 @@ from oracles.representations import normalised
 from oracles.sequences import sample_sequence
 from torch import nn
 
+from softcount.optimiser import parameter_groups
 from softcount.representations import (
     ActionPrediction,
     EmbeddingConfig,
@@ -19,7 +20,6 @@ from softcount.representations import (
     TrainerConfig,
 )
 from softcount.representations.rnd import NGU_RND, EmbeddingRndConfig, Normaliser
-from softcount.representations.trainer import parameter_groups
 from softcount.types import ArraySpec, DiscreteActions
 
 SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)

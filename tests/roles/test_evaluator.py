@@ -11,6 +11,7 @@ from launch.test_local import TINY, assert_same, everything, loop_of
 
 from softcount.agents.meme.acting import FixedMixture
 from softcount.agents.protocols import Inputs
+from softcount.config import with_fields
 from softcount.launch.build import build_evaluator
 from softcount.tensors import to_tensors
 
@@ -120,7 +121,9 @@ def overheard(config, arm, num_times):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_it_plays_the_best_arm_greedily_but_for_the_configured_noise(epsilon):
-    moves = overheard(replace(TINY, evaluation_epsilon=epsilon, evaluation_episodes=4), 3, num_times=25)
+    moves = overheard(
+        with_fields(TINY, {"meme.evaluation_epsilon": epsilon, "evaluation_episodes": 4}), 3, num_times=25
+    )
     others = []
     for request, reply, _, later in moves:
         assert (request.condition == 3).all()
@@ -132,7 +135,9 @@ def test_it_plays_the_best_arm_greedily_but_for_the_configured_noise(epsilon):
 
 
 def test_the_network_sees_what_the_memory_would_pay_one_step_late():
-    moves = overheard(replace(TINY, evaluation_epsilon=1.0, evaluation_episodes=4), 0, num_times=15)
+    moves = overheard(
+        with_fields(TINY, {"meme.evaluation_epsilon": 1.0, "evaluation_episodes": 4}), 0, num_times=15
+    )
     for _, _, paid, later in moves:
         np.testing.assert_array_equal(later.prev_intrinsic, np.where(later.is_first, 0, paid))
     assert any(later.prev_intrinsic.any() for *_, later in moves)

@@ -10,6 +10,7 @@ from oracles.bonuses import prioritised
 from oracles.sequences import sample_sequence
 
 from softcount.bonuses import BYOL_EXPLORE, Surprise
+from softcount.optimiser import OptimiserConfig
 from softcount.representations import Byol, EmbeddingConfig, RepresentationTrainer, TrainerConfig
 from softcount.roles.learner import Learner
 from softcount.torsos import NfNetConfig
@@ -44,7 +45,7 @@ def sample(seed=0, spec=SPEC):
 def learner(rule="paid", spec=SPEC, torso="mlp"):
     torch.manual_seed(0)
     byol = Byol(spec, ACTIONS, embedding=EmbeddingConfig(torso=torso, dim=3))
-    trainer = RepresentationTrainer(byol, TrainerConfig(learning_rate=0.05))
+    trainer = RepresentationTrainer(byol, TrainerConfig(optimiser=OptimiserConfig(learning_rate=0.05)))
     return Learner(Recorder(), trainer, bonus=Surprise(BYOL_EXPLORE), terminal_observations=rule)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from softcount.config import with_fields
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
@@ -88,7 +89,7 @@ def run(scale: float, rate: float, seed: int, updates: int = UPDATES) -> dict[st
     embedding = replace(LAPTOP.representation.embedding, torso=torso)
     settings = replace(LAPTOP.representation, embedding=embedding)
     model = make_representation("ap", env.observation_spec, env.action_spec, settings, seed=seed)
-    trainer = RepresentationTrainer(model, replace(LAPTOP.trainer, learning_rate=rate))
+    trainer = RepresentationTrainer(model, with_fields(LAPTOP.trainer, {"optimiser.learning_rate": rate}))
     moves, course, started = transitions(env), [], time.process_time()
     for update in range(1, updates + 1):
         metrics = trainer.update(pairs(env, moves, BATCH, rng))

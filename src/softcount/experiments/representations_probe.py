@@ -27,6 +27,7 @@ from softcount.envs.disco_maze import NUM_WALL_COLOURS, PALETTE, DiscoMaze, Disc
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
 from softcount.experiments.maze_walks import Walks, screens, static, steer, walk
+from softcount.optimiser import OptimiserConfig
 from softcount.representations import (
     CasmConfig,
     EmbeddingConfig,
@@ -102,7 +103,7 @@ SETTINGS = {
 CONFIG = replace(
     GRID, casm=CasmConfig(transformer=GatedTransformerConfig(width=64, num_heads=4, hidden_sizes=(128,)))
 )
-TRAINER = TrainerConfig(learning_rate=1e-3, weight_decay=0.01)
+TRAINER = TrainerConfig(optimiser=OptimiserConfig(learning_rate=1e-3, weight_decay=0.01))
 
 
 class Autoencoder(FeedForward):

@@ -24,6 +24,7 @@ import copy
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -31,7 +32,9 @@ import torch
 from torch import nn
 
 from softcount import store
-from softcount.bonuses.make import BonusConfig, Place, make_bonus
+from softcount.bonuses.episodic import EpisodicBonusConfig
+from softcount.bonuses.make import SURPRISES, BonusConfig, Place, make_bonus
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.bonuses.terminal import observe
 from softcount.integrations.config import IntrinsicRewardConfig
 from softcount.integrations.defaults import choose_representation, choose_trainer
@@ -42,7 +45,7 @@ from softcount.representations.features import Representation, as_tensors
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.memory_server import MemoryServer
-from softcount.taxonomy import parse
+from softcount.taxonomy import Recipe, parse
 from softcount.types import Array, Features, Sequence, State, map_arrays, no_action
 
 AutoresetMode = Literal["next_step", "same_step"]
@@ -103,7 +106,7 @@ class IntrinsicReward:
         self._acting = _acting_copy(self.trainer)
         bonus = make_bonus(
             self.recipe.bonus,
-            BonusConfig(memory=cfg.memory, normaliser=cfg.normaliser),
+            _bonus_config(self.recipe, cfg),
             Place(
                 dim=cast(Any, representation).dim,
                 representation=self.recipe.representation,
@@ -352,6 +355,17 @@ class IntrinsicReward:
         if before < cfg.first_update:
             return max(self.num_steps // cfg.steps_per_update, cfg.first_updates, 1)
         return self.num_steps // cfg.steps_per_update - before // cfg.steps_per_update
+
+
+def _bonus_config(recipe: Recipe, config: IntrinsicRewardConfig) -> BonusConfig:
+    """The constants of every bonus, with the user's memory and normaliser where the name reads them."""
+    recode, episodic = RecodeBonusConfig(memory=config.memory), EpisodicBonusConfig()
+    surprise = SURPRISES.get(recipe.representation)
+    if config.normaliser is not None:
+        recode = replace(recode, normaliser=config.normaliser)
+        episodic = replace(episodic, normaliser=config.normaliser)
+        surprise = None if surprise is None else replace(surprise, normaliser=config.normaliser)
+    return BonusConfig(recode=recode, episodic=episodic, surprise=surprise)
 
 
 def _acting_copy(trainer: RepresentationTrainer) -> nn.Module:

@@ -78,10 +78,10 @@ def make_env(config: RunConfig, num_envs: int, seed: int) -> VectorEnv:
 def build(config: RunConfig) -> Roles:
     """Builds all roles of a run."""
     recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
-    if config.relabel and recipe.bonus in ("episodic", "ngu"):
+    if config.meme.relabel and recipe.bonus in ("episodic", "ngu"):
         raise ValueError(
             f"relabel is on, but the pay of {config.agent} depends on the episode and cannot be asked later; "
-            "switch it off with --no-relabel"
+            "switch it off with --meme.no-relabel"
         )
     env = make_env(config, config.num_envs, seeds.env)
     parts = AGENTS[str(recipe.agent)](config, env, seeds)
@@ -116,20 +116,18 @@ def build(config: RunConfig) -> Roles:
 
 def build_meme(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
     """MEME: a replay, a bandit and an ε for each environment."""
-    agent = Meme(env.observation_spec, env.action_spec, config.meme, seed=seeds.agent, device=config.device)
-    network = ActingMeme(env.observation_spec, env.action_spec, config.meme)
+    meme = config.meme
+    agent = Meme(env.observation_spec, env.action_spec, meme, seed=seeds.agent, device=config.device)
+    network = ActingMeme(env.observation_spec, env.action_spec, meme)
     bandit_seeds = np.random.SeedSequence(seeds.bandits).generate_state(config.num_envs)
-    num_mixtures = config.meme.network.num_mixtures
     behaviour = MixtureBehaviour(
-        [Bandit(num_mixtures, config.bandit, seed=int(s)) for s in bandit_seeds],
-        epsilon_ladder(config.num_envs, config.epsilon_base, config.epsilon_power),
-        evaluation_epsilon=config.evaluation_epsilon,
+        [Bandit(meme.network.num_mixtures, meme.bandit, seed=int(s)) for s in bandit_seeds],
+        epsilon_ladder(config.num_envs, meme.epsilon_base, meme.epsilon_power),
+        evaluation_epsilon=meme.evaluation_epsilon,
     )
     state = tuple(to_arrays(network.initial_state(1), copy=True))
-    replay = SequenceReplay(config.replay, config.num_envs, env.observation_spec, state=state)
-    source = ReplayServer(
-        replay, config.batch_size, seeds.replay, importance_exponent=config.importance_exponent
-    )
+    replay = SequenceReplay(meme.replay, config.num_envs, env.observation_spec, state=state)
+    source = ReplayServer(replay, meme.batch_size, seeds.replay, importance_exponent=meme.importance_exponent)
     return Parts(agent, network, behaviour, source)
 
 
@@ -138,12 +136,10 @@ def build_bonus(
 ) -> Bonus | None:
     """The bonus of a run; needs no torch."""
     settings = BonusConfig(
-        memory=config.memory,
-        follows=config.reembed_every > 0,
+        recode=config.recode,
         episodic=config.episodic,
         ngu=config.ngu,
         surprise=config.surprise,
-        normaliser=config.normaliser,
         engine=config.engine,
         num_threads=config.memory_threads,
     )

@@ -25,7 +25,8 @@ import numpy as np
 import torch
 
 from softcount import store
-from softcount.config import RunConfig, changes, from_json, to_json
+from softcount.config import RunConfig, only_read
+from softcount.config_json import changes, from_json, to_json
 from softcount.envs.coverage import Coverage
 from softcount.envs.tasks import TaskVector
 from softcount.launch import checkpoint, truth
@@ -39,7 +40,15 @@ from softcount.types import VectorEnv
 
 CONFIG, METRICS, CHECKPOINTS = "config.json", "metrics.jsonl", "checkpoints"
 EVENTS = "events.out.tfevents.*"
-FREE_FIELDS = {"steps", "checkpoint_seconds", "overlap", "wandb_project"}
+FREE_FIELDS = {
+    "steps",
+    "checkpoint_seconds",
+    "overlap",
+    "device",
+    "engine",
+    "memory_threads",
+    "wandb_project",
+}
 """Fields that a resumed run may change without becoming another run."""
 
 Report = tuple[int, dict[str, float]]
@@ -72,6 +81,7 @@ class Run:
 
         Refuses a folder that holds a run, or files that are named like those of one. Decision 171.
         """
+        config = only_read(config)
         folder.mkdir(parents=True, exist_ok=True)
         with _held(folder) as lock:
             _check_free(folder)
@@ -268,8 +278,12 @@ def read_reports(folder: Path) -> list[dict[str, Any]]:
 
 def make_loop(config: RunConfig) -> LocalLoop:
     """Builds the roles of a configuration and the loop that steps them."""
+    config = only_read(config)
     return LocalLoop(
-        build(config), relabel=config.relabel, overlap=config.overlap, reembed_every=config.reembed_every
+        build(config),
+        relabel=config.meme.relabel,
+        overlap=config.overlap,
+        reembed_every=config.recode.reembed_every,
     )
 
 

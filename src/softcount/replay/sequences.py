@@ -26,6 +26,7 @@ import numpy as np
 from softcount.replay.chunks import ChunkStore
 from softcount.replay.priorities import SumTree
 from softcount.types import Array, ArraySpec, Observation, ObservationSpec, Sequence, State, Step, map_arrays
+from softcount.validation import above, at_least, check_fields
 
 PRIORITY_FLOOR = 1e-6
 
@@ -52,6 +53,28 @@ class ReplayConfig:
     """Up to so many traces of each batch are the newest ones that were never sampled yet."""
     compression: Literal["lz4", "none"] = "lz4"
     """Codec of observations."""
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            trace_length=at_least(1),
+            period=at_least(1),
+            capacity=at_least(1),
+            max_bytes=at_least(1),
+            replay_ratio=above(0),
+            min_traces=at_least(1),
+            priority_exponent=at_least(0),
+            newest=at_least(0),
+        )
+        if self.trace_length % self.period:
+            raise ValueError(
+                f"ReplayConfig.trace_length is {self.trace_length}; "
+                f"expected a multiple of the period, {self.period}"
+            )
+        if self.min_traces > self.capacity:
+            raise ValueError(
+                f"ReplayConfig.min_traces is {self.min_traces}; expected 1 to the capacity of {self.capacity}"
+            )
 
 
 class Drawn(NamedTuple):
@@ -81,7 +104,6 @@ class SequenceReplay:
         self, config: ReplayConfig, num_envs: int, observation_spec: ObservationSpec, state: Any = ()
     ) -> None:
         """`state` shows the structure of recurrent states, such as `agent.initial_state(1)`."""
-        _check(config)
         self.config = config
         self.num_envs = num_envs
         self._observation_spec = observation_spec
@@ -388,18 +410,3 @@ def _open(num_envs: int, period: int, spec: ArraySpec) -> Array:
 
 def _segment(first: int, last: int) -> str:
     return f"{first}-{last}"
-
-
-def _check(config: ReplayConfig) -> None:
-    if config.period < 1 or config.trace_length < 1 or config.trace_length % config.period:
-        raise ValueError(
-            f"trace_length is {config.trace_length}; expected a multiple of the period, {config.period}"
-        )
-    if config.capacity < 1:
-        raise ValueError(f"capacity is {config.capacity} traces; expected at least 1")
-    if not 1 <= config.min_traces <= config.capacity:
-        raise ValueError(
-            f"min_traces is {config.min_traces}; expected 1 to the capacity of {config.capacity}"
-        )
-    if config.max_bytes < 1:
-        raise ValueError(f"max_bytes is {config.max_bytes}; expected a positive number of bytes")

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from softcount.config import RunConfig, flatten
+from softcount.config import RunConfig
+from softcount.config_json import flatten
 from softcount.launch import checkpoint
 from softcount.launch.local import LocalLoop
 from softcount.launch.look import open_run

@@ -20,6 +20,7 @@ from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Draws, Metrics, is_transition, masked_mean
 from softcount.torsos import mlp
 from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.validation import at_least, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,9 @@ class ActionPredictionConfig:
     """Classes per dimension of a continuous action."""
     last_transitions: int | None = None
     """Train on only the last n transitions of a sequence (NGU: 5); None takes all."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, hidden_sizes=each(at_least(1)), num_bins=at_least(2), last_transitions=at_least(1))
 
 
 class ActionPrediction(FeedForward):

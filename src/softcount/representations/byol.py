@@ -27,6 +27,7 @@ from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Draws, Metrics, is_transition
 from softcount.torsos import mlp
 from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.validation import at_least, between, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,13 @@ class ByolConfig:
     """1 − α, the share by which the target encoder follows each update."""
 
     def __post_init__(self) -> None:
-        if self.horizon < 1:
-            raise ValueError(f"ByolConfig.horizon is {self.horizon}; expected at least 1")
+        check_fields(
+            self,
+            horizon=at_least(1),
+            state_size=at_least(1),
+            hidden_sizes=each(at_least(1)),
+            target_step=between(0, 1),
+        )
 
 
 class Byol(FeedForward):

@@ -27,6 +27,7 @@ from softcount.representations.gated_transformer import GatedTransformer, GatedT
 from softcount.representations.masking import couple, draw_masks, starts
 from softcount.torsos import mlp
 from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.validation import at_least, between, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +52,14 @@ class CasmConfig:
     """Classes per dimension of a continuous action."""
 
     def __post_init__(self) -> None:
-        if self.target not in ("residual", "figure"):
-            raise ValueError(f"CasmConfig.target is {self.target!r}; expected 'residual' or 'figure'")
+        check_fields(
+            self,
+            mask_rate=between(0, 1),
+            num_masks=at_least(1),
+            action_dim=at_least(1),
+            hidden_sizes=each(at_least(1)),
+            num_bins=at_least(2),
+        )
         if self.target == "figure" and not self.mask:
             raise ValueError("target='figure' predicts hidden actions, so it needs mask=True")
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from softcount.representations.features import Metrics, TensorFeatures
 from softcount.torsos import TorsoChoice, encode, make_torso
 from softcount.types import ObservationSpec, Sequence
+from softcount.validation import at_least, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +34,7 @@ class EmbeddingConfig:
     """LayerNorm without gain and bias on the output."""
 
     def __post_init__(self) -> None:
-        if self.dim < 1:
-            raise ValueError(f"EmbeddingConfig.dim is {self.dim}; expected at least 1")
+        check_fields(self, dim=at_least(1))
 
 
 class Embedder(nn.Module):

@@ -1,4 +1,4 @@
-"""Representations by name, and the paper's settings for them.
+"""Representations by name, and settings for small grids.
 
     ap  casm  casnotm  byol  rnd  rnd-on-ap  random        and  "ap+rnd":  Both(embedding, surprise)
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import nn
 
+from softcount.optimiser import OptimiserConfig
 from softcount.representations.action_prediction import ActionPrediction, ActionPredictionConfig
 from softcount.representations.byol import Byol, ByolConfig
 from softcount.representations.casm import Casm, CasmConfig
@@ -42,20 +43,14 @@ class RepresentationConfig:
     """Distillation from embeddings."""
 
 
-ATARI = RepresentationConfig(embedding=EmbeddingConfig(torso="nfnet"))
-ATARI_TRAINER = TrainerConfig(learning_rate=6e-4, weight_decay=0.05)
-"""The embedding rows of the paper's Atari table. Decision 40: the encoder is the agent's torso."""
-
-DM_HARD_8 = RepresentationConfig(embedding=EmbeddingConfig(torso="nfnet-dm-hard-8"))
-DM_HARD_8_TRAINER = TrainerConfig(learning_rate=3e-4, weight_decay=0.1)
-"""The embedding rows of the paper's DM-HARD-8 table; its CASM table is the default of `CasmConfig`."""
-
 GRID = RepresentationConfig(
     embedding=EmbeddingConfig(torso="grid", dim=16, layer_norm=True),
     rnd=RndConfig(torso="grid", outputs=128, hidden_sizes=(128,)),
     byol=ByolConfig(state_size=128, hidden_sizes=(128,)),
 )
-GRID_TRAINER = TrainerConfig(weight_decay=0.0, schedule="saturating", acting="slow")
+GRID_TRAINER = TrainerConfig(
+    optimiser=OptimiserConfig(learning_rate=6e-4, weight_decay=0.0), schedule="saturating", acting="slow"
+)
 """Small grids on a laptop; what mattered there is in `docs/representations.md`."""
 
 

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from softcount.representations.features import Draws, Metrics, Representation, TensorFeatures, masked_mean
 from softcount.torsos import DqnConfig, TorsoChoice, first_leaf, make_torso, mlp
 from softcount.types import ArraySpec, ObservationSpec, Sequence, map_arrays
+from softcount.validation import above, at_least, between, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,15 @@ class RndConfig:
     share: float = 1.0
     """Share of the rows that the predictor learns from; below 1 slows it down."""
 
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            outputs=at_least(1),
+            hidden_sizes=each(at_least(1)),
+            clip=above(0),
+            share=between(0, 1, "(]"),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingRndConfig:
@@ -54,6 +64,14 @@ class EmbeddingRndConfig:
     """Trained MLP."""
     outputs: int = 64
     """Numbers to predict."""
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            target_hidden_sizes=each(at_least(1)),
+            hidden_sizes=each(at_least(1)),
+            outputs=at_least(1),
+        )
 
 
 NGU_RND = RndConfig(torso=DqnConfig(), outputs=128, hidden_sizes=())

@@ -17,26 +17,20 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor, nn
 
+from softcount.optimiser import OptimiserConfig, clip_gradients, make_optimiser
 from softcount.representations.features import Representation, as_tensors
 from softcount.stats import MovingAverage
 from softcount.tensors import load_module, load_optimiser, module_state, optimiser_state, to_arrays
 from softcount.types import Array, Sequence, State
+from softcount.validation import at_least, between, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
     """How a representation learns; defaults are the paper's Atari table."""
 
-    learning_rate: float = 6e-4
-    """Adam's step size ("Embedding Adam Learning Rate")."""
-    weight_decay: float = 0.05
-    """Decoupled weight decay ("Embedding Weight Decay"), on matrices and kernels only."""
-    betas: tuple[float, float] = (0.9, 0.999)
-    """Adam's averaging of gradients and of their squares."""
-    epsilon: float = 1e-8
-    """Adam's ε."""
-    clip_norm: float | None = 40.0
-    """Largest norm of the whole gradient; None does not clip."""
+    optimiser: OptimiserConfig = OptimiserConfig(learning_rate=6e-4)
+    """Step size and weight decay ("Embedding Adam Learning Rate", "Embedding Weight Decay")."""
     update_every: int = 1
     """Learn from every n-th sequence that `update` is given."""
     schedule: Literal["constant", "linear", "saturating"] = "constant"
@@ -53,20 +47,14 @@ class TrainerConfig:
     """s, the share by which the slow copy follows each update."""
 
     def __post_init__(self) -> None:
-        for name, is_valid, expected in (
-            ("learning_rate", self.learning_rate >= 0, "at least 0"),
-            ("update_every", self.update_every >= 1, "at least 1"),
-            (
-                "schedule",
-                self.schedule in ("constant", "linear", "saturating"),
-                "constant, linear or saturating",
-            ),
-            ("saturation", 0 <= self.saturation < 1, "a number in [0, 1)"),
-            ("acting", self.acting in ("latest", "slow"), "latest or slow"),
-            ("slow_step", 0 < self.slow_step <= 1, "a number in (0, 1]"),
-        ):
-            if not is_valid:
-                raise ValueError(f"TrainerConfig.{name} is {getattr(self, name)!r}; expected {expected}")
+        check_fields(
+            self,
+            update_every=at_least(1),
+            total_updates=at_least(1),
+            saturation=between(0, 1, "[)"),
+            rate_floor=between(0, 1),
+            slow_step=between(0, 1, "(]"),
+        )
 
 
 class RepresentationTrainer:
@@ -90,8 +78,7 @@ class RepresentationTrainer:
         self.accuracy = MovingAverage(0.01)
         named = cast(nn.Module, representation).named_parameters()
         self._learned = [(name, p) for name, p in named if p.requires_grad]
-        groups = parameter_groups(cast(nn.Module, representation), self.config.weight_decay)
-        self.optimiser = _adamw(groups, self.config) if groups else None
+        self.optimiser = make_optimiser(self.module, self.config.optimiser) if self._learned else None
         self.slow = (
             {name: p.detach().clone() for name, p in self._learned} if self.config.acting == "slow" else {}
         )
@@ -109,8 +96,8 @@ class RepresentationTrainer:
         loss, metrics = self.representation.loss(as_tensors(sequence, parameters[0].device))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm or float("inf"))
-        rate = self.config.learning_rate * self.rate_factor()
+        norm = clip_gradients(parameters, self.config.optimiser)
+        rate = self.config.optimiser.learning_rate * self.rate_factor()
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
@@ -186,28 +173,3 @@ class RepresentationTrainer:
         if self.slow:
             for name, parameter in self._learned:
                 self.slow[name].lerp_(parameter.detach(), step)
-
-
-def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Splits what learns into what decays (matrices, kernels) and what does not (biases, gains, vectors).
-
-    A module's `never_decayed` names children of which nothing decays.
-    """
-    children = [
-        getattr(part, name) for part in module.modules() for name in getattr(part, "never_decayed", ())
-    ]
-    never = {id(parameter) for child in children for parameter in child.parameters()}
-    decayed: list[nn.Parameter] = []
-    kept: list[nn.Parameter] = []
-    for name, parameter in module.named_parameters():
-        if parameter.requires_grad:
-            is_matrix = parameter.ndim >= 2 and not name.endswith(("gain", "bias"))
-            (decayed if is_matrix and id(parameter) not in never else kept).append(parameter)
-    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
-    return [group for group in groups if group["params"]]
-
-
-def _adamw(groups: list[dict[str, Any]], config: TrainerConfig) -> torch.optim.AdamW:
-    return torch.optim.AdamW(
-        groups, lr=config.learning_rate, betas=config.betas, eps=config.epsilon, fused=True
-    )

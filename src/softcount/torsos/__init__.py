@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from softcount.torsos.nfnet import NfNet, NfNetConfig
 from softcount.torsos.palette import coloured, look_up
 from softcount.types import ArraySpec, ObservationSpec
+from softcount.validation import above, at_least, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,16 @@ class GridConfig:
     """Spread of that table before learning. From a small one, what matters stands out soon and the
     colours that mean nothing stay together. Decision 140."""
 
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            colour_hidden=at_least(1),
+            channels=at_least(1),
+            hidden_sizes=each(at_least(1)),
+            palette_size=at_least(1),
+            palette_scale=above(0),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class DqnConfig:
@@ -61,6 +72,14 @@ class DqnConfig:
     leaky: bool = False
     """Leaky ReLU (slope 0.2) in place of ReLU, as in RND."""
 
+    def __post_init__(self) -> None:
+        positive = each(at_least(1))
+        check_fields(self, channels=positive, kernels=positive, strides=positive, hidden_sizes=positive)
+        if not len(self.channels) == len(self.kernels) == len(self.strides):
+            raise ValueError(
+                f"channels {self.channels}, kernels {self.kernels}, strides {self.strides}: lengths differ"
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class MlpConfig:
@@ -68,6 +87,9 @@ class MlpConfig:
 
     hidden_sizes: tuple[int, ...] = (128, 128)
     """Dense layers, ReLU after each."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, hidden_sizes=each(at_least(1)))
 
 
 TorsoConfig: TypeAlias = GridConfig | DqnConfig | NfNetConfig | MlpConfig

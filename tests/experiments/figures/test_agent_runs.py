@@ -9,7 +9,8 @@ import pytest
 from experiments.kept import read_kept, resolved
 from launch.test_local import TINY
 
-from softcount.config import from_json, to_json
+from softcount.config import with_fields
+from softcount.config_json import from_json, to_json
 from softcount.envs.disco_maze import AGENT, PALETTE
 from softcount.experiments.figures import agent_runs
 from softcount.experiments.figures.coverage import agreement
@@ -25,7 +26,7 @@ SMALL = replace(TINY, env_options=MAZE, steps=80, report_every=20, checkpoint_se
 
 
 def loop_of(config, steps):
-    loop = make_loop(replace(config, relabel=False, overlap=False))
+    loop = make_loop(with_fields(config, {"meme.relabel": False, "overlap": False}))
     for _ in range(steps):
         loop.step()
     return loop
@@ -80,7 +81,7 @@ def test_true_counts_agree_with_themselves_and_episodic_bonuses_score_no_places(
     expected = (visits + 1.0) ** -0.5
     np.testing.assert_allclose(snapshot["scores"][: len(visits)], expected, atol=5.1e-7)  # to six places
     assert agreement(snapshot) > 0.9
-    episodic = loop_of(replace(SMALL, agent="MEME-EMM-AP", relabel=False), 3)
+    episodic = loop_of(with_fields(SMALL, {"agent": "MEME-EMM-AP", "meme.relabel": False}), 3)
     assert set(agent_runs.take_snapshot(episodic, agent_runs.views_of_places(SMALL))) == {"visits"}
 
 
@@ -140,9 +141,9 @@ def test_other_bonuses_learn_as_in_their_papers_and_only_shared_ones_are_relabel
     recode, ngu, rnd = (agent_runs.maze_config(f"MEME-{x}", 2) for x in ("RECODE-AP", "NGU-AP", "RND"))
     assert recode.trainer.acting == "slow"
     assert (ngu.trainer.acting, ngu.trainer.schedule) == ("latest", "constant")
-    assert (recode.relabel, ngu.relabel, rnd.relabel) == (True, False, True)
-    assert recode.normaliser.kind == "none"
-    assert rnd.normaliser is None
+    assert (recode.meme.relabel, ngu.meme.relabel, rnd.meme.relabel) == (True, False, True)
+    assert recode.recode.normaliser.kind == "none"
+    assert rnd.surprise is None
     assert recode.env_options["layout"] == 12
 
 

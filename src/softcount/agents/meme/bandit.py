@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from softcount.types import Array, State
+from softcount.validation import at_least, between, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,11 @@ class BanditConfig:
     """ε: probability of a uniformly drawn arm."""
     normalise: bool = False
     """Divide means by the standard deviation of all remembered returns, so that β has a scale."""
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self, discount=between(0, 1, "(]"), window=at_least(1), bonus=at_least(0), epsilon=between(0, 1)
+        )
 
 
 class Statistics(NamedTuple):
@@ -63,7 +69,8 @@ class Bandit:
 
     def __init__(self, num_arms: int, config: BanditConfig | None = None, seed: int = 0) -> None:
         self.config = config or BanditConfig()
-        _check(num_arms, self.config)
+        if num_arms < 1:
+            raise ValueError(f"num_arms is {num_arms}; expected at least 1")
         self.num_arms = num_arms
         self.rng = np.random.default_rng(seed)
         self.discounted = Statistics(*(np.zeros(num_arms) for _ in range(3)))
@@ -138,16 +145,3 @@ def best_arm(statistics: Statistics) -> int:
     counts, sums, _ = statistics
     means = np.where(counts > 0, sums / np.maximum(counts, np.finfo(float).tiny), -np.inf)
     return int(means.argmax())
-
-
-def _check(num_arms: int, config: BanditConfig) -> None:
-    if num_arms < 1:
-        raise ValueError(f"num_arms is {num_arms}; expected at least 1")
-    if config.kind not in ("discounted", "window"):
-        raise ValueError(f"kind is {config.kind!r}; expected 'discounted' or 'window'")
-    if not 0 < config.discount <= 1:
-        raise ValueError(f"discount is {config.discount}; expected a number in (0, 1]")
-    if config.window < 1:
-        raise ValueError(f"window is {config.window}; expected at least 1 episode")
-    if not 0 <= config.epsilon <= 1:
-        raise ValueError(f"epsilon is {config.epsilon}; expected a number in [0, 1]")

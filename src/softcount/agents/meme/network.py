@@ -22,6 +22,7 @@ from softcount.agents.protocols import Inputs
 from softcount.agents.returns import rescale
 from softcount.torsos import TorsoChoice, encode, make_torso
 from softcount.types import ActionSpec, DiscreteActions, ObservationSpec
+from softcount.validation import at_least, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,9 @@ class NetworkConfig:
     value_unit: Literal["one", "running"] = "one"
     """What the value heads' outputs are multiplied by: 1 [MEME], or the running size of the targets, so that
     rewards may be of any size. Decision 152."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, core_size=at_least(1), head_size=at_least(1), num_mixtures=at_least(1))
 
 
 class Outputs(NamedTuple):
@@ -73,8 +77,8 @@ class MemeNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config or NetworkConfig()
-        _check(action_spec, self.config)
-        assert isinstance(action_spec, DiscreteActions)
+        if not isinstance(action_spec, DiscreteActions):
+            raise ValueError(f"actions are {action_spec}; MEME needs DiscreteActions")
         self.num_actions = action_spec.num
         self.torso = make_torso(self.config.torso, observation_spec)
         features = self.torso.out_features
@@ -142,12 +146,3 @@ def previous(inputs: Inputs, num_actions: int) -> Tensor:
     action = F.one_hot(inputs.prev_action.long(), num_actions).to(torch.float32)
     rewards = rescale(torch.stack((inputs.reward, inputs.prev_intrinsic), -1).to(torch.float32))
     return torch.cat((action, rewards), -1).masked_fill(inputs.is_first.unsqueeze(-1), 0.0)
-
-
-def _check(action_spec: ActionSpec, config: NetworkConfig) -> None:
-    if not isinstance(action_spec, DiscreteActions):
-        raise ValueError(f"actions are {action_spec}; MEME needs DiscreteActions")
-    if config.core not in ("lstm", "none"):
-        raise ValueError(f"core is {config.core!r}; expected 'lstm' or 'none'")
-    if config.num_mixtures < 1:
-        raise ValueError(f"num_mixtures is {config.num_mixtures}; expected at least 1")

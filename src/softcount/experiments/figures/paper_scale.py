@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from softcount.config import RunConfig
+from softcount.config import RunConfig, with_fields
 from softcount.envs.make import EIGHT_GAMES, EIGHT_TASKS
 from softcount.presets import PRESETS, suited
 
@@ -57,9 +57,7 @@ class Experiment:
         base = suited(PRESETS[self.preset], agent)
         options = base.env_options if env == base.env else {}
         config = replace(base, env=env, seed=seed, env_options=options)
-        for path, value in self.changes.items():
-            config = with_field(config, path, value)
-        return config
+        return with_fields(config, self.changes)
 
     def folder(self, config: RunConfig) -> str:
         """Returns where a run's command puts it."""
@@ -80,7 +78,7 @@ class Experiment:
             + "".join(
                 f" --{path} {value}"
                 for path, value in self.changes.items()
-                if path == "memory.count_discount"
+                if path == "recode.memory.count_discount"
             )
         )
 
@@ -89,14 +87,6 @@ class Experiment:
         """Says how much all of it is."""
         configs = list(self.runs())
         return f"{len(configs)} runs of {configs[0].steps:,} actor steps"
-
-
-def with_field(config: Any, path: str, value: Any) -> Any:
-    """Returns a configuration with one field replaced, given by its dotted path."""
-    name, _, rest = path.partition(".")
-    if not is_dataclass(config) or name not in {f.name for f in fields(config)}:
-        raise ValueError(f"{type(config).__name__} has no field {name!r}")
-    return replace(config, **{name: with_field(getattr(config, name), rest, value) if rest else value})  # type: ignore[type-var]
 
 
 _GAMES = tuple(f"atari/{game}" for game in EIGHT_GAMES)
@@ -124,11 +114,21 @@ EXPERIMENTS: dict[str, Experiment] = {
         ),
         _atari("atari_rnd_on_ap", ("Fig. 21",), "MEME-RNDonAP"),
         _atari("atari_byol", ("Fig. 22",), "MEME-RECODE-BYOL"),
-        _atari("atari_removal_inverse", ("Fig. 9",), "MEME-RECODE-AP", changes={"memory.removal": "inverse"}),
         _atari(
-            "atari_removal_smallest", ("Fig. 9",), "MEME-RECODE-AP", changes={"memory.removal": "smallest"}
+            "atari_removal_inverse",
+            ("Fig. 9",),
+            "MEME-RECODE-AP",
+            changes={"recode.memory.removal": "inverse"},
         ),
-        _atari("atari_no_discount", ("Fig. 11",), "MEME-RECODE-AP", changes={"memory.count_discount": 1.0}),
+        _atari(
+            "atari_removal_smallest",
+            ("Fig. 9",),
+            "MEME-RECODE-AP",
+            changes={"recode.memory.removal": "smallest"},
+        ),
+        _atari(
+            "atari_no_discount", ("Fig. 11",), "MEME-RECODE-AP", changes={"recode.memory.count_discount": 1.0}
+        ),
         _atari(
             "atari_snapshot",
             ("Fig. 12",),
@@ -142,7 +142,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             "MEME-RECODE-AP",
             envs=("atari/montezuma_revenge",),
             source="atari_snapshot",
-            changes={"trainer.learning_rate": 0.0},
+            changes={"trainer.optimiser.learning_rate": 0.0},
         ),
         _atari(
             "atari_frozen_no_discount",
@@ -150,7 +150,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             "MEME-RECODE-AP",
             envs=("atari/montezuma_revenge",),
             source="atari_snapshot",
-            changes={"trainer.learning_rate": 0.0, "memory.count_discount": 1.0},
+            changes={"trainer.optimiser.learning_rate": 0.0, "recode.memory.count_discount": 1.0},
         ),
         _atari(
             "noisy_montezuma",
