@@ -322,8 +322,8 @@ def test_a_report_still_shows_what_an_older_checkpoint_remembers(folder):
     assert found.step == STEP
     assert "softcount-checkpoint-1" in found.notes[-1]
     shown = describe_remains(found.saved, found.fields)
-    assert shown["world"]["visited"] > 0
-    assert len(shown["memory"]["x"]) > 0
+    assert shown["worlds"][0]["visited"] > 0
+    assert len(shown["memories"][0]["x"]) > 0
 
 
 @pytest.mark.parametrize(
