@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from softcount import scores
-from softcount.envs.make import EIGHT_GAMES, EIGHT_TASKS
+from softcount.envs.families import EIGHT_GAMES, EIGHT_TASKS
 
 
 @pytest.fixture(scope="module")

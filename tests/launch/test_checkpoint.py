@@ -85,7 +85,15 @@ def test_a_missing_checkpoint_says_what_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"{", b"[]", b'{"format": "other"}', b'{"format": "softcount-checkpoint-1"}', b"\xff\xfe"]
+    "content",
+    [
+        b"{",
+        b"[]",
+        b'{"format": "other"}',
+        b'{"format": "softcount-checkpoint-2"}',
+        b'{"format": "softcount-checkpoint-3"}',
+        b"\xff\xfe",
+    ],
 )
 def test_a_damaged_manifest_is_an_error_and_nothing_is_overwritten(tmp_path, content):
     write(tmp_path, 5)

@@ -15,6 +15,8 @@ from softcount.launch import checkpoint
 from softcount.launch import run as run_module
 from softcount.launch.look import inspect_run, open_run
 from softcount.launch.run import Run, read_config
+from softcount.report.evidence import read_runs
+from softcount.report.remains import describe_remains
 
 SMALL = replace(TINY, steps=120, report_every=40, evaluate_every=0, checkpoint_seconds=1e9)
 STEP = 123  # where it ends: steps come in fours
@@ -283,6 +285,45 @@ def test_a_tampered_part_is_one_line_that_names_the_file_and_the_field(
         assert file in said
         assert message in said
     assert contents(folder) == before
+
+
+def make_older(folder):
+    """Gives a run what the first version wrote: bandits in the actor, rows without their task."""
+
+    def actor(state):
+        state |= state.pop("behaviour")
+        state["episodes"] = []
+
+    def replay(state):
+        del state["replay"]["columns"]["extras.task"]
+
+    edit_part(folder, "actor", actor)
+    edit_part(folder, "replay", replay)
+    edit_part(folder, "learner", setter("bonus", to=...))
+    edit_manifest(folder, format="softcount-checkpoint-1", stale=...)
+
+
+def test_a_checkpoint_of_an_older_format_is_refused_with_one_line_that_names_both(folder, capsys):
+    make_older(folder)
+    before = contents(folder)
+    for command in ("resume", "inspect", "evaluate"):
+        assert cli.main([command, str(folder)]) == 1
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1, said
+        assert f"step {STEP} has format 'softcount-checkpoint-1'" in said
+        assert f"continues '{checkpoint.FORMAT}'" in said
+    assert contents(folder) == before
+
+
+def test_a_report_still_shows_what_an_older_checkpoint_remembers(folder):
+    make_older(folder)
+    (found,) = read_runs([folder])
+    assert found.loop is None
+    assert found.step == STEP
+    assert "softcount-checkpoint-1" in found.notes[-1]
+    shown = describe_remains(found.saved, found.fields)
+    assert shown["worlds"][0]["visited"] > 0
+    assert len(shown["memories"][0]["x"]) > 0
 
 
 @pytest.mark.parametrize(

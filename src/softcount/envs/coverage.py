@@ -18,8 +18,8 @@ from softcount.types import Array, State, TimeStep
 class Mapped(Protocol):
     """An environment that knows where its places lie."""
 
-    map_shape: tuple[int, int]
-
+    @property
+    def map_shape(self) -> tuple[int, int]: ...
     def cell_of(self, place: int) -> tuple[int, int]: ...
 
 

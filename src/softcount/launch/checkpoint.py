@@ -16,7 +16,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,10 @@ from softcount import store
 from softcount.types import State
 
 MANIFEST, ANNOUNCED = "manifest.json", "announced.json"
-FORMAT = "softcount-checkpoint-1"
+FORMAT = "softcount-checkpoint-2"
+"""What is written; raised when a role keeps other fields, so that what is older can be told apart."""
+READABLE = ("softcount-checkpoint-1", FORMAT)
+"""Manifests of these are alike. In the first, an actor kept bandits, and rows did not know their task."""
 ATTEMPTS = 10
 """How often a checkpoint is read that a training run keeps replacing."""
 
@@ -66,45 +69,25 @@ def write(
     _remove(folder, left_behind, temporaries_of={MANIFEST, ANNOUNCED} | _files(announced))
 
     known = set(old["segments"]) if old else set()
-    new = [name for name in segments if name not in known]
-    for name in new:
-        path = folder / _segment_file(name)
-        if path.name not in left_behind and _is_taken(path):
-            raise CheckpointError(
-                f"the checkpoint of step {step} could not be written: {path} is in the way, and no "
-                "checkpoint of this run has written it; move it away"
-            )
-    serial = max((manifest["serial"] for manifest in (old, announced) if manifest), default=-1) + 1
-    while any(_is_taken(folder / _part_file(name, serial)) for name in parts):
-        serial += 1  # names are new even if the step is not
+    new = {name: make for name, make in segments.items() if name not in known}
+    _check_free(folder, new, left_behind, step)
+    before = [manifest for manifest in (old, announced) if manifest]
     manifest: State = {
         "format": FORMAT,
-        "serial": serial,
+        "serial": _next_serial(folder, parts, before),
         "step": step,
         "metrics_bytes": metrics_bytes,
-        "parts": {name: _part_file(name, serial) for name in parts},
+        "parts": {},
         "segments": list(segments),
         "stale": [],
     }
+    manifest["parts"] = {name: _part_file(name, manifest["serial"]) for name in parts}
     replaced = _files(old) - _files(manifest) | {name for name in left_behind if _is_taken(folder / name)}
     manifest["stale"] = sorted(replaced - _files(manifest))
-    is_switched = False
     try:
-        content = json.dumps(manifest, indent=1).encode()
-        store.write_atomically(folder / ANNOUNCED, content, makes_folder=False)
-        for name, state in parts.items():
-            store.save(folder / manifest["parts"][name], state, kind=name, makes_folder=False)
-        for name in new:
-            state = segments[name]()
-            store.save(folder / _segment_file(name), state, kind="replay-segment", makes_folder=False)
+        _write_files(folder, manifest, parts, new)
         os.replace(folder / ANNOUNCED, folder / MANIFEST)
-        is_switched = True
-        store.sync_folder(folder)
     except OSError as error:
-        if is_switched:  # both are kept: nobody knows which one a power loss would leave
-            raise CheckpointError(
-                f"the checkpoint of step {step} is written but may not outlast a power loss ({error})"
-            ) from error
         kept = f"the checkpoint of step {old['step']} is intact" if old else "there was none before"
         if not folder.is_dir():
             kept = f"{folder} was deleted or moved"
@@ -113,18 +96,60 @@ def write(
         raise CheckpointError(
             f"the checkpoint of step {step} could not be written ({error}); {kept}"
         ) from error
+    try:
+        store.sync_folder(folder)
+    except OSError as error:  # both are kept: nobody knows which one a power loss would leave
+        raise CheckpointError(
+            f"the checkpoint of step {step} is written but may not outlast a power loss ({error})"
+        ) from error
     _remove(folder, set(manifest["stale"]), temporaries_of=set())
 
 
-def read(folder: Path) -> Checkpoint:
+def _check_free(folder: Path, new: Iterable[str], left_behind: set[str], step: int) -> None:
+    """Makes sure that no segment overwrites a file that is not ours."""
+    for name in new:
+        path = folder / _segment_file(name)
+        if path.name not in left_behind and _is_taken(path):
+            raise CheckpointError(
+                f"the checkpoint of step {step} could not be written: {path} is in the way, and no "
+                "checkpoint of this run has written it; move it away"
+            )
+
+
+def _next_serial(folder: Path, parts: Iterable[str], before: list[State]) -> int:
+    """Returns a number under which no part was written yet: names are new even if the step is not."""
+    serial = max((manifest["serial"] for manifest in before), default=-1) + 1
+    while any(_is_taken(folder / _part_file(name, serial)) for name in parts):
+        serial += 1
+    return serial
+
+
+def _write_files(
+    folder: Path, manifest: State, parts: Mapping[str, State], segments: Mapping[str, Callable[[], State]]
+) -> None:
+    """Announces a manifest and writes the files that it names."""
+    store.write_atomically(folder / ANNOUNCED, json.dumps(manifest, indent=1).encode(), makes_folder=False)
+    for name, state in parts.items():
+        store.save(folder / manifest["parts"][name], state, kind=name, makes_folder=False)
+    for name, make in segments.items():
+        store.save(folder / _segment_file(name), make(), kind="replay-segment", makes_folder=False)
+
+
+def read(folder: Path, formats: Container[str] = (FORMAT,)) -> Checkpoint:
     """Reads the last complete checkpoint, or says plainly why there is none to use.
 
-    A run that trains meanwhile may replace the files while they are read; then the newer ones are.
+    One of an older format is refused, unless `formats` names it: its roles kept other fields. A run that
+    trains meanwhile may replace the files while they are read; then the newer ones are.
     """
     for attempt in range(ATTEMPTS):
         manifest = _read_manifest(folder / MANIFEST)
         if manifest is None:
             raise CheckpointError(f"{folder} holds no complete checkpoint: {MANIFEST} is missing")
+        if manifest["format"] not in formats:
+            raise CheckpointError(
+                f"the checkpoint of step {manifest['step']} has format {manifest['format']!r}; this version "
+                f"continues {FORMAT!r}: resume it with the version that wrote it, or train anew"
+            )
         try:
             return _load(folder, manifest)
         except store.StoreError as error:
@@ -159,8 +184,11 @@ def _read_manifest(path: Path) -> State | None:
         raise CheckpointError(f"{path} is damaged: {error}") from error
     if not isinstance(manifest, dict):
         raise CheckpointError(f"{path} is damaged: it holds {type(manifest).__name__} in place of fields")
-    if manifest.get("format") != FORMAT:
-        raise CheckpointError(f"{path} has format {manifest.get('format')!r}; expected {FORMAT!r}")
+    if manifest.get("format") not in READABLE:
+        raise CheckpointError(
+            f"{path} has format {_short(manifest.get('format'))}; expected {FORMAT!r}: it is of a newer "
+            "version, or no checkpoint"
+        )
     manifest.setdefault("stale", [])  # written since decision 170
     for name, (expected, is_valid) in _FIELDS.items():
         if name not in manifest:

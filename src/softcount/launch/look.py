@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from softcount import store
 from softcount.config import RunConfig
-from softcount.envs.coverage import Mapped, draw_heat_map
+from softcount.envs.coverage import Coverage, draw_heat_map
 from softcount.envs.disco_maze import PALETTE
+from softcount.envs.worlds import World
 from softcount.launch import checkpoint
 from softcount.launch.build import build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop
@@ -44,7 +45,7 @@ def play(config: RunConfig, loop: LocalLoop, episodes: int, *, keep_frames: bool
     evaluator = build_evaluator(replace(config, evaluation_episodes=episodes), roles.inference)
     watched = _Watched(evaluator.env)
     evaluator.env = watched
-    behaviour = roles.actor.behaviour.for_evaluation(episodes)
+    behaviour = roles.actor.for_evaluation(episodes)
     try:
         seed = seeds_of(config.seed).evaluation
         evaluation = evaluator(behaviour, roles.memory, seed=seed, keep_frames=keep_frames)
@@ -104,24 +105,42 @@ def inspect_run(folder: Path, pictures: Path) -> str:
     """Describes the memory and what was visited, and draws both; returns what to print."""
     loop = open_run(folder)
     lines = [f"{folder.name}: {loop.num_steps:,} steps, {loop.num_updates:,} updates"]
-    env = loop.roles.actor.env
     if loop.coverage is not None:
-        known = f" of {loop.coverage.num_places}" if loop.coverage.num_places else ""
-        lines.append(f"  places visited  {loop.coverage.num_visited}{known}")
-        if hasattr(env, "cell_of"):
-            picture = io.BytesIO()
-            draw_heat_map(picture, loop.coverage, cast(Mapped, env), title=folder.name)
-            store.write_atomically(pictures / "coverage.png", picture.getvalue())
-            lines.append(f"  picture         {pictures / 'coverage.png'}")
-    bonus = loop.roles.memory.bonus
-    for task, memory in (bonus.memories() if bonus is not None else {}).items():
+        lines.append(f"  places visited  {_visited(loop.coverage)}")
+        worlds = loop.roles.actor.worlds(np.flatnonzero(loop.coverage.visits))
+        for world in worlds:
+            lines += _inspect_world(world, loop.coverage, folder, pictures, world.task * (len(worlds) > 1))
+    for task, state in loop.roles.memory.memories().items():
+        memory = memory_inspect.memory_of(state)
         lines += [f"  {task}"] if task else []
         lines += [f"  {name:15s} {value:.4g}" for name, value in memory_inspect.summary(memory).items()]
-        drawn, path = io.BytesIO(), pictures / f"memory{'-' * bool(task)}{task.replace('/', '-')}.png"
+        drawn, path = io.BytesIO(), pictures / _picture_file("memory", task)
         memory_inspect.draw_memory(memory).savefig(drawn, dpi=100)
         store.write_atomically(path, drawn.getvalue())
         lines.append(f"  picture         {path}")
     return "\n".join(lines)
+
+
+def _inspect_world(world: World, coverage: Coverage, folder: Path, pictures: Path, task: str) -> list[str]:
+    """Draws what was visited of one world; `task` is its name where there are several."""
+    part, lines = world.part_of(coverage), []
+    if task:
+        lines += [f"  {task}", f"  places visited  {_visited(part)}"]
+    if world.chart is not None:
+        drawn, path = io.BytesIO(), pictures / _picture_file("coverage", task)
+        draw_heat_map(drawn, part, world.chart, title=folder.name)
+        store.write_atomically(path, drawn.getvalue())
+        lines.append(f"  picture         {path}")
+    return lines
+
+
+def _visited(coverage: Coverage) -> str:
+    known = f" of {coverage.num_places}" if coverage.num_places else ""
+    return f"{coverage.num_visited}{known}"
+
+
+def _picture_file(what: str, task: str) -> str:
+    return f"{what}{'-' * bool(task)}{task.replace('/', '-')}.png"
 
 
 def write_gif(path: Path, frames: list[Any], *, side: int = 336) -> None:

@@ -27,8 +27,6 @@ import torch
 from softcount import store
 from softcount.config import RunConfig, only_read
 from softcount.config_json import changes, from_json, to_json
-from softcount.envs.coverage import Coverage
-from softcount.envs.tasks import TaskVector
 from softcount.launch import checkpoint, truth
 from softcount.launch.build import build, build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop, Misfit
@@ -36,7 +34,8 @@ from softcount.launch.lock import FolderLock
 from softcount.records import EventLog, MetricsLog
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation, Evaluator
-from softcount.types import VectorEnv
+from softcount.scores import capped_returns
+from softcount.types import Array
 
 CONFIG, METRICS, CHECKPOINTS = "config.json", "metrics.jsonl", "checkpoints"
 EVENTS = "events.out.tfevents.*"
@@ -71,6 +70,7 @@ class Run:
         purge_step = resumed_at + 1 if resumed_at else None
         self.events = EventLog(folder, purge_step=purge_step, wandb_project=config.wandb_project)
         self.evaluator: Evaluator = build_evaluator(config, loop.roles.inference)
+        self._task_names = loop.roles.actor.task_names()
         self._identity = _identity(folder)
         self._started = (time.monotonic(), resumed_at)
         self._last_report = (time.monotonic(), resumed_at)
@@ -127,7 +127,7 @@ class Run:
             if is_due or is_last or _crosses(before, loop.num_steps, config.report_every):
                 metrics = self._metrics()
                 if is_due:
-                    metrics |= _describe_evaluation(self.evaluate(), loop.roles.actor.env.task_names)
+                    metrics |= self._describe_evaluation()
                     metrics |= truth.judge(loop, self._evaluation_seed())
                 self._check_still_there()  # TensorBoard's writer opens its file by name each time
                 self.log.write(loop.num_steps, metrics)
@@ -141,12 +141,15 @@ class Run:
     def evaluate(self, *, keep_frames: bool = False) -> Evaluation:
         """Plays with the parameters that act now; the same step always plays the same episodes."""
         roles = self.loop.roles
-        return self.evaluator(
-            roles.actor.behaviour,
-            roles.memory,
-            seed=self._evaluation_seed(),
-            keep_frames=keep_frames,
-        )
+        seed = self._evaluation_seed()
+        return self.evaluator(roles.actor, roles.memory, seed=seed, keep_frames=keep_frames)
+
+    def _describe_evaluation(self) -> dict[str, float]:
+        evaluation = self.evaluate()
+        metrics = _describe_evaluation(evaluation, self._task_names)
+        if not self.config.env_options.get("clip_rewards"):  # signs of rewards add up to no score
+            metrics |= _describe_scores(evaluation, self._task_names)
+        return metrics
 
     def _evaluation_seed(self) -> int:
         seed = np.random.SeedSequence([seeds_of(self.config.seed).evaluation, self.loop.num_steps])
@@ -180,7 +183,7 @@ class Run:
         self.log.close()
         if _identity(self.folder) == self._identity:  # TensorBoard opens its file by name at every write
             self.events.close()
-        self.loop.roles.actor.env.close()
+        self.loop.roles.actor.close()
         self.evaluator.env.close()
         self.lock.release()
 
@@ -191,14 +194,15 @@ class Run:
         self._last_report = (now, steps)
         metrics = {"charts/SPS": done / max(elapsed, 1e-9), "time/elapsed": now - self._started[0]}
         episodes = roles.actor.take_episodes()
-        metrics |= _describe_episodes(episodes, roles.actor.env.task_names)
+        metrics |= _describe_episodes(episodes, self._task_names)
         metrics |= loop.means.take()
         metrics["charts/updates"] = loop.num_updates
         if loop.coverage is not None:
             metrics["coverage/places"] = loop.coverage.num_visited
             if loop.coverage.fraction is not None:
                 metrics["coverage/fraction"] = loop.coverage.fraction
-            metrics |= _places_of_tasks(loop.coverage, roles.actor.env)
+            tasks = roles.actor.tasks_of(np.flatnonzero(loop.coverage.visits))
+            metrics |= _places_of_tasks(tasks, self._task_names)
         metrics |= {f"intrinsic/{name}": x for name, x in roles.memory.metrics().items()}
         metrics |= {f"memory/{name}": x for name, x in roles.memory.describe().items()}
         metrics |= {f"replay/{name}": x for name, x in roles.replay.metrics().items()}
@@ -351,12 +355,11 @@ def _describe_episodes(episodes: list[Episode], tasks: tuple[str, ...]) -> dict[
     return metrics
 
 
-def _places_of_tasks(coverage: Coverage, env: VectorEnv) -> dict[str, float]:
-    """Returns how many places of each task were visited, where there are several."""
-    if not isinstance(env, TaskVector):
+def _places_of_tasks(tasks: Array, names: tuple[str, ...]) -> dict[str, float]:
+    """Returns how many of the visited places lie in each task, where there are several."""
+    if len(names) == 1:
         return {}
-    tasks, _ = env.split_places(np.flatnonzero(coverage.visits))
-    return {f"coverage/places/{name}": int((tasks == task).sum()) for task, name in enumerate(env.task_names)}
+    return {f"coverage/places/{name}": int((tasks == task).sum()) for task, name in enumerate(names)}
 
 
 def _means(episodes: list[Episode]) -> dict[str, float]:
@@ -378,4 +381,14 @@ def _describe_evaluation(evaluation: Evaluation, tasks: tuple[str, ...]) -> dict
         metrics[f"eval/return{suffix}"] = part.mean_return
         metrics[f"eval/success_rate{suffix}"] = part.success_rate
         metrics[f"eval/length{suffix}"] = float(np.mean([episode.length for episode in part.episodes]))
+    return metrics
+
+
+def _describe_scores(evaluation: Evaluation, tasks: tuple[str, ...]) -> dict[str, float]:
+    """Returns capped human-normalised scores by task, and their mean where every task has one."""
+    returns = {name: evaluation.of_task(task).mean_return for task, name in enumerate(tasks)}
+    scores = capped_returns(returns)
+    metrics = {f"eval/capped_score/{name}": score for name, score in scores.items() if len(tasks) > 1}
+    if len(scores) == len(tasks):
+        metrics["eval/capped_score"] = float(np.mean(list(scores.values())))
     return metrics

@@ -20,8 +20,6 @@ compare with bonuses that know one episode only, that are paid while learning, o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from softcount.launch.local import LocalLoop
@@ -34,26 +32,18 @@ LOOKS = 4
 def judge(loop: LocalLoop, seed: int) -> dict[str, float]:
     """Returns the measures above as metrics; none where the world or the bonus does not allow them."""
     memory, coverage = loop.roles.memory, loop.coverage
-    env: Any = loop.roles.actor.env
-    if coverage is None or env.num_places is None or not hasattr(env, "terminal_places"):
-        return {}  # not a world that can portray its places
-    bonus = memory.bonus
-    if bonus is None or bonus.lasts == "episode" or not bonus.is_paying:
+    seen = loop.roles.actor.portraits(LOOKS, seed)
+    if coverage is None or seen is None:
         return {}
-    rng = np.random.default_rng(seed)
-    places = np.tile(np.arange(env.num_places), LOOKS)
-    features = loop.roles.inference.embed(env.portray(places, rng))._replace(place=places)
-    if not bonus.can_read(features):
+    features = loop.roles.inference.embed(seen.observation)._replace(place=seen.places)
+    paid = memory.appraise(features)
+    if paid is None:
         return {}
-    paid = bonus.score(features)
-    is_shown = np.ones(env.num_places, bool)
-    if memory.terminal_observations == "skipped":
-        is_shown[env.terminal_places] = False
+    num_places = len(seen.places) // LOOKS
+    is_shown = memory.is_shown(seen.is_terminal[:num_places])
     measures = compare(paid.reshape(LOOKS, -1)[:, is_shown], coverage.visits[is_shown])
     if features.embedding is not None:
-        measures["noise"] = float(
-            np.median(place_noise(features.embedding.reshape(LOOKS, env.num_places, -1)))
-        )
+        measures["noise"] = float(np.median(place_noise(features.embedding.reshape(LOOKS, num_places, -1))))
     return {f"truth/{name}": x for name, x in measures.items()}
 
 

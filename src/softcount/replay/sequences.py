@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from softcount.replay.chunks import ChunkStore
+from softcount.replay.columns import columns_of, leaves_of, named_observation, step_of
 from softcount.replay.priorities import SumTree
 from softcount.types import Array, ArraySpec, Observation, ObservationSpec, Sequence, State, Step, map_arrays
 from softcount.validation import above, at_least, check_fields
@@ -128,7 +129,7 @@ class SequenceReplay:
             name: _open(self.num_envs, config.period, spec) for name, spec in leaves.items()
         }
         self._columns: dict[str, Array] = {}  # [num_envs, period, ...], made at the first step
-        self._states = [np.zeros((self.num_envs, *x.shape[1:]), x.dtype) for x in _leaves(self._state_like)]
+        self._states = [np.zeros((self.num_envs, *x.shape[1:]), x.dtype) for x in leaves_of(self._state_like)]
         self._max_priority = 1.0
         self._cuts: list[int] = [0]  # borders of the segments that checkpoints refer to
         self.num_traces = 0
@@ -144,20 +145,20 @@ class SequenceReplay:
     def add(self, step: Step, state: Any, env_ids: Array | None = None) -> None:
         """Takes in one row of each environment (or of `env_ids`) and the recurrent state before it."""
         envs = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids, np.int64)
-        columns = _columns(step)
+        columns = columns_of(step)
         if not self._columns:
             shape = (self.num_envs, self.config.period)
             self._columns = {name: np.zeros((*shape, *x.shape[1:]), x.dtype) for name, x in columns.items()}
         if columns.keys() != self._columns.keys():
             raise ValueError(f"the step has columns {sorted(columns)}; expected {sorted(self._columns)}")
         position = self._position[envs]
-        for name, rows in _named(step.observation).items():
+        for name, rows in named_observation(step.observation).items():
             self._observations[name][envs, position] = rows
         for name, rows in columns.items():
             self._columns[name][envs, position] = rows
         starts = position == 0
         if starts.any():
-            for store, leaf in zip(self._states, _leaves(state), strict=True):
+            for store, leaf in zip(self._states, leaves_of(state), strict=True):
                 store[envs[starts]] = leaf[starts]
         self._position[envs] += 1
         self.num_acted += int(np.count_nonzero(~step.is_first))
@@ -371,37 +372,12 @@ class SequenceReplay:
             columns[name] = rows
         state = iter(self._chunks.states(ids))
         return Sequence(
-            _step(observations, columns, self._observation_spec),
+            step_of(observations, columns, self._observation_spec),
             map_arrays(lambda _: next(state), self._state_like),
         )
 
 
 COUNTERS = ("num_traces", "num_acted", "num_learned", "num_acted_when_ready")
-
-
-def _named(observation: Any) -> dict[str, Array]:
-    return dict(observation) if isinstance(observation, Mapping) else {"": observation}
-
-
-def _leaves(tree: Any) -> list[Array]:
-    leaves: list[Array] = []
-    map_arrays(lambda x: leaves.append(np.asarray(x)), tree)
-    return leaves
-
-
-def _columns(step: Step) -> dict[str, Array]:
-    """Names everything of a step but the observation."""
-    plain = {
-        name: np.asarray(x) for name, x in step._asdict().items() if name not in ("observation", "extras")
-    }
-    return plain | {f"extras.{name}": np.asarray(x) for name, x in step.extras.items()}
-
-
-def _step(observations: dict[str, Array], columns: dict[str, Array], spec: ObservationSpec) -> Step:
-    extras = {name.removeprefix("extras."): x for name, x in columns.items() if name.startswith("extras.")}
-    plain = {name: x for name, x in columns.items() if not name.startswith("extras.")}
-    observation = observations if isinstance(spec, Mapping) else observations[""]
-    return Step(observation=observation, extras=extras, **plain)
 
 
 def _open(num_envs: int, period: int, spec: ArraySpec) -> Array:

@@ -6,12 +6,15 @@ reports the lowest and the highest stay, so that no spike is lost, and so do bot
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from softcount.records import TIMING_PREFIX
 
 MAX_POINTS = 600
 ELAPSED = "time/elapsed"
+EPISODES = "charts/episodes/"
+"""Before the name of a task; every run of several reports it."""
 
 GROUPS: dict[str, list[tuple[str, str, str]]] = {
     "Exploration": [
@@ -28,6 +31,7 @@ GROUPS: dict[str, list[tuple[str, str, str]]] = {
         ("eval/success_rate", "Episodes with reward", "share"),
         ("eval/return", "Extrinsic return", "number"),
         ("eval/length", "Episode length", "number"),
+        ("eval/capped_score", "Score between a random policy and a person", "share"),
     ],
     "Memory": [
         ("memory/occupied", "Fill", "share"),
@@ -53,11 +57,24 @@ GROUPS: dict[str, list[tuple[str, str, str]]] = {
 }
 """Metric, title and kind of number of each chart, group by group; the rest goes under "Everything else"."""
 
+OF_TASK: list[tuple[str, str, str]] = [
+    ("coverage/places", "Places visited", "count"),
+    ("charts/episodic_return", "Extrinsic return", "number"),
+    ("charts/success_rate", "Episodes with reward", "share"),
+    ("eval/return", "Evaluation, extrinsic return", "number"),
+    ("eval/success_rate", "Evaluation, episodes with reward", "share"),
+    ("eval/capped_score", "Score between a random policy and a person", "share"),
+    ("memory/occupied", "Fill of its memory", "share"),
+    ("memory/d_ema", "Bandwidth d_ema of its memory", "number"),
+]
+"""The same for each task where there are several; runs report them as `metric/task`."""
+
 FINAL: list[tuple[str, str, str]] = [
     ("coverage/places", "Places", "count"),
     ("coverage/fraction", "Coverage", "share"),
     ("eval/success_rate", "Evaluation success", "share"),
     ("eval/return", "Evaluation return", "number"),
+    ("eval/capped_score", "Capped score", "share"),
     ("charts/episodic_return", "Extrinsic return", "number"),
     ("charts/intrinsic_return", "Intrinsic return", "number"),
     ("charts/updates", "Updates", "count"),
@@ -73,6 +90,20 @@ ROLES = {
     "learner_wait": "Waiting for the learner",
 }
 """The shares of time that a run reports, as `time/<role>`, in the order of the loop."""
+
+
+def groups_of(all_rows: Iterable[list[dict[str, Any]]]) -> dict[str, list[tuple[str, str, str]]]:
+    """Returns the groups of charts for some runs: `GROUPS`, and one for each task that they tell apart.
+
+    >>> list(groups_of([[{"step": 5, "charts/episodes": 3, "charts/episodes/one": 2}]]))[-2:]
+    ['Speed', 'Task one']
+    """
+    names = dict.fromkeys(name for rows in all_rows for row in rows for name in row)
+    tasks = [name.removeprefix(EPISODES) for name in names if name.startswith(EPISODES)]
+    return GROUPS | {
+        f"Task {task}": [(f"{metric}/{task}", title, kind) for metric, title, kind in OF_TASK]
+        for task in tasks
+    }
 
 
 def curves(rows: list[dict[str, Any]]) -> dict[str, Any]:

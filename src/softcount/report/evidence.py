@@ -153,7 +153,7 @@ def _restore(folder: Path) -> tuple[LocalLoop | None, str]:
 
 def _read_checkpoint(folder: Path) -> checkpoint.Checkpoint | None:
     try:
-        return checkpoint.read(folder / CHECKPOINTS)
+        return checkpoint.read(folder / CHECKPOINTS, checkpoint.READABLE)
     except checkpoint.CheckpointError:
         return None
 

@@ -36,12 +36,9 @@ class Inference:
         device: str = "cpu",
     ) -> None:
         self.network: Any = cast(nn.Module, network).to(device).eval()
+        self._played: Any = network.evaluating()  # the same parameters, as an evaluator plays them
         self.representation: Any = None if representation is None else representation.to(device).eval()
         self.action_spec, self.device = action_spec, device
-
-    def evaluating(self) -> Inference:
-        """Returns a worker that shares these parameters and answers an evaluator."""
-        return Inference(self.network.evaluating(), self.representation, self.action_spec, self.device)
 
     def load(self, parameters: Parameters) -> None:
         load_module(self.network, parameters.policy)
@@ -66,13 +63,21 @@ class Inference:
     def load_state_dict(self, state: State) -> None:
         self.load(Parameters(state["policy"], state["representation"]))
 
-    @torch.inference_mode()
     def __call__(self, request: Request) -> Reply:
+        """Answers an actor."""
+        return self._answer(self.network, request)
+
+    def evaluate(self, request: Request) -> Reply:
+        """Answers an evaluator."""
+        return self._answer(self._played, request)
+
+    @torch.inference_mode()
+    def _answer(self, network: Any, request: Request) -> Reply:
         asked: Any = to_tensors(request, self.device)
         inputs = Inputs(
             asked.observation, asked.prev_action, asked.reward, asked.prev_intrinsic, asked.is_first
         )
-        policy, state = self.network.act(inputs, asked.condition, asked.state)
+        policy, state = network.act(inputs, asked.condition, asked.state)
         features, feature_state = Features(), ()  # type: tuple[Features, tuple[Tensor, ...]]
         if self.representation is not None:
             features, feature_state = self._represent(

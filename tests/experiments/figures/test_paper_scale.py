@@ -11,7 +11,7 @@ from fakes import dm_hard_8_server as fake
 from softcount import cli
 from softcount.agents.meme.network import NetworkConfig
 from softcount.config import RunConfig, with_fields
-from softcount.envs.make import EIGHT_GAMES, EIGHT_TASKS
+from softcount.envs.families import EIGHT_GAMES, EIGHT_TASKS
 from softcount.experiments.figures import frozen_agent, paper_scale
 from softcount.experiments.figures.paper_scale import EXPERIMENTS
 from softcount.launch.run import Run, make_loop

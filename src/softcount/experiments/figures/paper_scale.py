@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from softcount.config import RunConfig, with_fields
-from softcount.envs.make import EIGHT_GAMES, EIGHT_TASKS
+from softcount.envs.families import EIGHT_GAMES, EIGHT_TASKS
 from softcount.presets import PRESETS, suited
 
 
