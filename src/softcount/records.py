@@ -94,6 +94,7 @@ class EventLog:
     ) -> None:
         writer = _require("torch.utils.tensorboard", "agent").SummaryWriter
         self._writer = writer(str(folder), purge_step=purge_step)
+        self._writer.flush()  # its thread opens the file by name; nothing must be left for it to write later
         self._run: Any = None
         if wandb_project:
             self._run = _require("wandb", "wandb").init(
@@ -104,6 +105,7 @@ class EventLog:
         finite = {name: value for name, value in metrics.items() if _plain(value) is not None}
         for name, value in finite.items():
             self._writer.add_scalar(name, value, step)
+        self._writer.flush()
         if self._run is not None:
             self._run.log(finite, step=step)
 

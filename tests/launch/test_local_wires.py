@@ -244,7 +244,7 @@ def test_each_bandit_knows_the_extrinsic_returns_of_its_own_environment(heard):
     bandits = heard.loop.roles.actor.state_dict()["behaviour"]["bandits"]
     for history, bandit in zip(histories, bandits, strict=True):
         counts, sums = bandit_oracle.statistics(
-            history, NUM_MIXTURES, "discounted", WIRED.bandit.discount, None
+            history, NUM_MIXTURES, "discounted", WIRED.meme.bandit.discount, None
         )
         np.testing.assert_allclose(bandit["discounted"]["counts"], counts, rtol=1e-9)
         np.testing.assert_allclose(bandit["discounted"]["sums"], sums, rtol=1e-6, atol=1e-9)

@@ -339,7 +339,7 @@ def test_a_tampered_configuration_is_one_line_that_names_it(folder, text, messag
     path = folder / "config.json"
     if text is ...:
         content = json.loads(path.read_text())
-        content["memory"]["size"] = 10**12
+        content["recode"]["memory"]["size"] = 10**12
         text = json.dumps(content)
     path.write_text(text)
     for command in ("resume", "inspect", "evaluate"):
