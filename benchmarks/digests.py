@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, suited
+from softcount.runs.run import make_loop
 from softcount.torsos import GridConfig
 
 AGENTS = (

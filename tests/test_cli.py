@@ -6,8 +6,8 @@ import pytest
 
 from softcount import cli
 from softcount.config import with_fields
-from softcount.launch.run import Run
 from softcount.presets import LAPTOP, suited
+from softcount.runs.run import Run
 
 
 @pytest.fixture

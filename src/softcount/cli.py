@@ -14,8 +14,8 @@ import tyro
 
 from softcount.config import READERS, RunConfig, parts_read
 from softcount.envs.make import parse_option
-from softcount.launch.allocator import ALLOCATOR
 from softcount.presets import PRESETS, suited
+from softcount.runs.allocator import ALLOCATOR
 
 STOPPED = 130
 """What shells return for a command that was interrupted."""
@@ -80,7 +80,7 @@ def train(arguments: list[str]) -> int:
     )
     folder = known.run or Path("runs") / f"{_plain(config.env)}__{config.agent}__{config.seed}__{_stamp()}"
     _with_allocator(arguments if known.run else [*arguments, "--run", str(folder)], "train")
-    from softcount.launch.run import Run
+    from softcount.runs.run import Run
 
     return _follow(Run.create(folder, config))
 
@@ -92,7 +92,7 @@ def resume(arguments: list[str]) -> int:
     parser.add_argument("--steps", type=int, help="train to this many steps in all")
     parsed = parser.parse_args(arguments)
     _with_allocator(arguments, "resume")
-    from softcount.launch.run import Run
+    from softcount.runs.run import Run
 
     new_values = {} if parsed.steps is None else {"steps": parsed.steps}
     return _follow(Run.resume(parsed.run, **new_values))
@@ -105,7 +105,7 @@ def evaluate(arguments: list[str]) -> int:
     parser.add_argument("--episodes", type=int, default=10, help="how many (at most the run's environments)")
     parser.add_argument("--gif", type=Path, help="write the first episode as an animation")
     parsed = parser.parse_args(arguments)
-    from softcount.launch.look import evaluate_run
+    from softcount.runs.playback import evaluate_run
 
     print(evaluate_run(parsed.run, parsed.episodes, parsed.gif))
     return 0
@@ -117,7 +117,7 @@ def inspect(arguments: list[str]) -> int:
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--out", type=Path, help="where to put pictures (default: RUN/pictures)")
     parsed = parser.parse_args(arguments)
-    from softcount.launch.look import inspect_run
+    from softcount.runs.playback import inspect_run
 
     pictures = parsed.run / "pictures"
     if parsed.out is None and pictures.is_symlink():
@@ -197,9 +197,9 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 def _follow(run: object) -> int:
     """Trains and shows how it goes."""
-    from softcount.launch.display import Display
-    from softcount.launch.run import Run
-    from softcount.launch.stop import StopOnSignal
+    from softcount.runs.display import Display
+    from softcount.runs.run import Run
+    from softcount.runs.stop import StopOnSignal
 
     assert isinstance(run, Run)
     print(f"run folder: {run.folder}")

@@ -10,9 +10,9 @@ from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode, RecodeBonusConfig
 from softcount.config import with_fields
 from softcount.launch import local
-from softcount.launch.run import make_loop
 from softcount.memory import RecodeConfig
 from softcount.roles.memory_server import MemoryServer
+from softcount.runs.run import make_loop
 from softcount.types import Features
 
 

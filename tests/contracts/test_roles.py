@@ -7,16 +7,16 @@ from contracts.proxies import Far, far_away
 from launch.test_local import TINY, assert_same, everything
 from report.runs import TWO_TASKS, data_of
 
+from softcount import checkpoint
 from softcount.config import with_fields
-from softcount.launch import checkpoint
-from softcount.launch import run as run_module
 from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
-from softcount.launch.look import evaluate_run, inspect_run
-from softcount.launch.run import Run, read_reports
+from softcount.metrics import TIMING_PREFIX
 from softcount.presets import suited
-from softcount.records import TIMING_PREFIX
 from softcount.report.page import write_report
+from softcount.runs import run as run_module
+from softcount.runs.playback import evaluate_run, inspect_run
+from softcount.runs.run import Run, read_reports
 
 NAMES = [
     "MEME-RECODE-AP",

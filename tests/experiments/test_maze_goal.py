@@ -26,8 +26,8 @@ from softcount.experiments.maze_goal import (
     total_seconds,
     train,
 )
-from softcount.launch.run import Run
 from softcount.presets import PRESETS, suited
+from softcount.runs.run import Run
 from softcount.taxonomy import parse
 
 ROOT = Path(__file__).parents[2]

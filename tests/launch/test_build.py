@@ -25,9 +25,9 @@ from softcount.config import with_fields
 from softcount.envs.make import make
 from softcount.launch import build as build_module
 from softcount.launch.build import build, build_evaluator, seeds_of
-from softcount.launch.run import make_loop
 from softcount.memory.episodic import EpisodicConfig
 from softcount.presets import suited
+from softcount.runs.run import make_loop
 
 CONFIG = replace(
     TINY,

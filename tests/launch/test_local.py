@@ -10,8 +10,8 @@ from softcount import store
 from softcount.config import RunConfig, with_fields
 from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
-from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, suited
+from softcount.runs.run import make_loop
 
 TINY = replace(
     LAPTOP,

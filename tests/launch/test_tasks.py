@@ -9,9 +9,9 @@ from launch.test_local import TINY, assert_same, everything
 
 from softcount import store
 from softcount.envs.tasks import TaskVector
-from softcount.launch.run import METRICS, Run, _describe_scores, make_loop
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation
+from softcount.runs.run import METRICS, Run, _describe_scores, make_loop
 
 MAZES = "disco-maze:layout=1,disco-maze:layout=2"
 CONFIG = replace(

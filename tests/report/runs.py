@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from launch.test_local import TINY
 
-from softcount.launch.run import Run
+from softcount.runs.run import Run
 
 CONFIG = replace(TINY, steps=900, report_every=100, evaluate_every=300, checkpoint_seconds=1e9)
 

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from report.runs import data_of, train
 
-from softcount import store
+from softcount import checkpoint, store
 from softcount.cli import main
-from softcount.launch import checkpoint
-from softcount.records import read_metrics
 from softcount.report import write_report
 from softcount.report.page import as_script_data
+from softcount.runs.metrics_log import read_metrics
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@
 import pytest
 from report.runs import TASKS, data_of
 
+from softcount import checkpoint
 from softcount.envs.make import make
-from softcount.launch import checkpoint
-from softcount.launch.look import inspect_run
 from softcount.report import write_report
+from softcount.runs.playback import inspect_run
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from softcount.envs.coverage import Coverage
 from softcount.envs.worlds import Chart, World
+from softcount.measure.coverage import Coverage
 from softcount.report.world import cells_of, describe_worlds, first_seen_map
 
 HALVES = Chart((1, 3), np.arange(6), np.array([[0, place // 2] for place in range(6)]))  # two to a cell

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from softcount.bonuses.batches import check_batch, take_embedding, take_surprise
+from softcount.bonuses.checks import check_batch, take_embedding, take_surprise
 from softcount.bonuses.plain import PlainBonus
 from softcount.memory.episodic import EpisodicConfig, EpisodicMemory
 from softcount.types import Array, Features, State

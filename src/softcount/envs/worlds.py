@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.envs.coverage import Coverage
 from softcount.envs.tasks import TaskVector
 from softcount.types import Array, Observation, VectorEnv
 
@@ -40,20 +39,6 @@ class World(NamedTuple):
     places: Array  # [N] int64, the same as this world counts them
     chart: Chart | None
     goal: tuple[int, int] | None  # the cell of a goal that stays where it is
-
-    def part_of(self, coverage: Coverage) -> Coverage:
-        """Returns what was visited here, of a count over all tasks whose places were asked for."""
-        part = Coverage(self.num_places)
-        part.load_state_dict(
-            {
-                "num_places": self.num_places,
-                "steps": coverage.steps,
-                "places": self.places,
-                "visits": coverage.visits[self.numbers],
-                "first_seen": coverage.first_seen[self.numbers],
-            }
-        )
-        return part
 
 
 class Portraits(NamedTuple):

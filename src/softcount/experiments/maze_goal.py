@@ -29,13 +29,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount import store
+from softcount import checkpoint, store
 from softcount.config_json import to_tree
 from softcount.experiments.figures.coverage import steps_below
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
-from softcount.launch import checkpoint
-from softcount.launch.run import CHECKPOINTS, CONFIG, read_config, read_reports
+from softcount.runs.run import CHECKPOINTS, CONFIG, read_config, read_reports
 
 PRESET_OF = {11: "laptop", 21: "laptop-21"}
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount import store
+from softcount import checkpoint, store
 from softcount.agents.meme.network import NetworkConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
@@ -31,14 +31,13 @@ from softcount.experiments.figures.coverage import COLOURS, steps_below
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
 from softcount.experiments.maze_goal import total_seconds
-from softcount.launch import checkpoint
-from softcount.launch.run import CHECKPOINTS, CONFIG, Run, read_config, read_reports
 from softcount.presets import LAPTOP, suited
 from softcount.replay.sequences import ReplayConfig
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.rnd import RndConfig
 from softcount.representations.trainer import TrainerConfig
+from softcount.runs.run import CHECKPOINTS, CONFIG, Run, read_config, read_reports
 from softcount.torsos import DqnConfig
 
 FRAMES_PER_STEP = 4

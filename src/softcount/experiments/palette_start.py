@@ -26,7 +26,7 @@ from softcount.config import with_fields
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
-from softcount.launch.truth import place_noise
+from softcount.measure.bonus_accuracy import place_noise
 from softcount.presets import LAPTOP
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer

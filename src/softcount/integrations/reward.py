@@ -36,10 +36,10 @@ from softcount.bonuses.episodic import EpisodicBonusConfig
 from softcount.bonuses.make import SURPRISES, BonusConfig, Place, make_bonus
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.bonuses.terminal import observe
+from softcount.integrations.checks import Inputs
 from softcount.integrations.config import IntrinsicRewardConfig
 from softcount.integrations.defaults import choose_representation, choose_trainer
 from softcount.integrations.history import History
-from softcount.integrations.inputs import Inputs
 from softcount.integrations.schedules import Schedule, as_schedule
 from softcount.representations.features import Representation, as_tensors
 from softcount.representations.make import make_representation

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from softcount.envs.coverage import Coverage
-from softcount.records import Means
+from softcount.measure.coverage import Coverage
 from softcount.roles.actor import Actor
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner, Update
 from softcount.roles.memory_server import MemoryServer
+from softcount.stats import Means
 from softcount.types import Array, Sample, Source, State, map_arrays
 
 AT_ONCE = 2048

@@ -210,7 +210,7 @@ def _make_engine(config: RecodeConfig, name: EngineName, num_threads: int) -> En
     if name == "numpy":
         return NumpyEngine(config)
     try:
-        from softcount.memory.engine import NativeEngine
+        from softcount.memory.native_engine import NativeEngine
     except ImportError as error:
         if name == "native":
             raise ImportError(

@@ -14,8 +14,8 @@ import numpy as np
 
 from softcount.config import RunConfig
 from softcount.launch.local import LocalLoop
-from softcount.launch.look import Played, as_image, play, require_pillow
 from softcount.report.world import cells_of
+from softcount.runs.playback import Played, as_image, play, require_pillow
 from softcount.types import Array
 
 MAX_FRAMES = 600

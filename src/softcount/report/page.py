@@ -22,8 +22,8 @@ from softcount import store
 from softcount.report.atoms import describe_memories
 from softcount.report.clip import describe_clip
 from softcount.report.curves import FINAL, ROLES, curves, final_numbers, groups_of, shares_of_time
-from softcount.report.evidence import Evidence, read_runs
-from softcount.report.remains import describe_remains
+from softcount.report.foreign import describe_remains
+from softcount.report.read_run import Evidence, read_runs
 from softcount.report.world import describe_worlds
 
 REPORT = "report.html"

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from softcount.envs.coverage import Coverage, Mapped, heat_map
 from softcount.envs.worlds import World
+from softcount.measure.coverage import Coverage, Mapped, heat_map
 from softcount.types import Array
 
 
@@ -19,7 +19,10 @@ def describe_worlds(coverage: Coverage | None, worlds: list[World] | None) -> li
         missing = "This world cannot be built here, so its map is not known."
         return [{**_numbers(coverage), "missing": missing}]
     return [
-        {"task": world.task if len(worlds) > 1 else None, **_describe(world.part_of(coverage), world)}
+        {
+            "task": world.task if len(worlds) > 1 else None,
+            **_describe(coverage.part(world.num_places, world.numbers, world.places), world),
+        }
         for world in worlds
     ]
 

@@ -18,7 +18,7 @@ from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import path_of
 from softcount.experiments.figures.registry import FIGURES
 from softcount.launch.build import make_env
-from softcount.launch.run import Run, make_loop
+from softcount.runs.run import Run, make_loop
 
 ROOT = Path(__file__).parents[3]
 MAZE = {"size": 7, "layout": 1, "observation": "palette"}

@@ -14,11 +14,11 @@ from softcount.config import RunConfig, with_fields
 from softcount.envs.families import EIGHT_GAMES, EIGHT_TASKS
 from softcount.experiments.figures import frozen_agent, paper_scale
 from softcount.experiments.figures.paper_scale import EXPERIMENTS
-from softcount.launch.run import Run, make_loop
 from softcount.presets import ATARI, DM_HARD_8
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.gated_transformer import GatedTransformerConfig
 from softcount.roles.inference import Parameters
+from softcount.runs.run import Run, make_loop
 from softcount.tensors import to_arrays
 from softcount.torsos import NfNetConfig
 

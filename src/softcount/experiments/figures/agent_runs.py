@@ -30,13 +30,13 @@ from softcount import store
 from softcount.config import RunConfig, with_fields
 from softcount.config_json import from_json, to_json, to_tree
 from softcount.experiments.figures.jobs import RESULTS, Job
-from softcount.launch.allocator import ALLOCATOR
 from softcount.launch.build import make_env
 from softcount.launch.local import LocalLoop
-from softcount.launch.lock import empty
-from softcount.launch.run import CHECKPOINTS, CONFIG, Run
 from softcount.memory.inspect import nearest_atoms
 from softcount.presets import LAPTOP, suited
+from softcount.runs.allocator import ALLOCATOR
+from softcount.runs.lock import empty
+from softcount.runs.run import CHECKPOINTS, CONFIG, Run
 from softcount.types import Array
 
 FOLDER = RESULTS / "runs"

@@ -12,9 +12,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from softcount import checkpoint
 from softcount.config import RunConfig, with_fields
-from softcount.launch import checkpoint
-from softcount.launch.run import CHECKPOINTS, Run, read_config
+from softcount.runs.run import CHECKPOINTS, Run, read_config
 from softcount.tensors import load_module
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from softcount.launch import checkpoint
-from softcount.records import MetricsLog, read_metrics
+from softcount import checkpoint
+from softcount.runs.metrics_log import MetricsLog, read_metrics
 
 KINDS = {"kill": -1, "half": -2, "full": errno.ENOSPC, "error": errno.EIO}
 CODES = {0: "went on", 1: "broke", 3: "ended"}

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from softcount import store
+from softcount import checkpoint, store
 from softcount.config import RunConfig
-from softcount.envs.coverage import Coverage, draw_heat_map
 from softcount.envs.disco_maze import PALETTE
 from softcount.envs.worlds import World
-from softcount.launch import checkpoint
 from softcount.launch.build import build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop
-from softcount.launch.run import CHECKPOINTS, read_config, restore
+from softcount.measure.coverage import Coverage, draw_heat_map
 from softcount.memory import inspect as memory_inspect
 from softcount.roles.evaluator import Evaluation
+from softcount.runs.run import CHECKPOINTS, read_config, restore
 from softcount.types import Array, TimeStep, VectorEnv
 
 
@@ -123,7 +122,7 @@ def inspect_run(folder: Path, pictures: Path) -> str:
 
 def _inspect_world(world: World, coverage: Coverage, folder: Path, pictures: Path, task: str) -> list[str]:
     """Draws what was visited of one world; `task` is its name where there are several."""
-    part, lines = world.part_of(coverage), []
+    part, lines = coverage.part(world.num_places, world.numbers, world.places), []
     if task:
         lines += [f"  {task}", f"  places visited  {_visited(part)}"]
     if world.chart is not None:

@@ -18,11 +18,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from softcount.types import State
-
-TIMING_PREFIX = "time/"
-"""Names that depend on the clock; everything else of a run repeats exactly."""
-
 
 class MetricsLog:
     """Appends reports to `metrics.jsonl`, one durable line each.
@@ -121,36 +116,3 @@ def _require(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(f"{module} is needed here; pip install 'softcount[{extra}]'") from error
-
-
-class Means:
-    """Averages of named numbers between two reports.
-
-    >>> means = Means()
-    >>> means.add({"loss": 1.0}); means.add({"loss": 3.0, "norm": 5.0})
-    >>> means.take()
-    {'loss': 2.0, 'norm': 5.0}
-    >>> means.take()
-    {}
-    """
-
-    def __init__(self) -> None:
-        self.sums: dict[str, list[float]] = {}
-
-    def add(self, metrics: Mapping[str, float]) -> None:
-        for name, value in metrics.items():
-            entry = self.sums.setdefault(name, [0.0, 0])
-            entry[0] += float(value)
-            entry[1] += 1
-
-    def take(self) -> dict[str, float]:
-        """Returns the averages and starts anew."""
-        means = {name: total / num for name, (total, num) in self.sums.items()}
-        self.sums = {}
-        return means
-
-    def state_dict(self) -> State:
-        return {"names": list(self.sums), "sums": [list(entry) for entry in self.sums.values()]}
-
-    def load_state_dict(self, state: State) -> None:
-        self.sums = {name: list(entry) for name, entry in zip(state["names"], state["sums"], strict=True)}

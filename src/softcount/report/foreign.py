@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from softcount.envs.coverage import Coverage
+from softcount.checkpoint import Checkpoint
 from softcount.envs.make import make, parse_tasks
 from softcount.envs.worlds import World
 from softcount.envs.worlds import describe_worlds as worlds_of
-from softcount.launch.checkpoint import Checkpoint
+from softcount.measure.coverage import Coverage
 from softcount.report.atoms import describe_memories
 from softcount.report.world import describe_worlds
 from softcount.types import State

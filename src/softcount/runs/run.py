@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from softcount import store
+from softcount import checkpoint, store
 from softcount.config import RunConfig, only_read
 from softcount.config_json import changes, from_json, to_json
-from softcount.launch import checkpoint, truth
 from softcount.launch.build import build, build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop, Misfit
-from softcount.launch.lock import FolderLock
-from softcount.records import EventLog, MetricsLog
+from softcount.measure import bonus_accuracy
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation, Evaluator
+from softcount.runs.lock import FolderLock
+from softcount.runs.metrics_log import EventLog, MetricsLog
 from softcount.scores import capped_returns
 from softcount.types import Array
 
@@ -128,7 +128,10 @@ class Run:
                 metrics = self._metrics()
                 if is_due:
                     metrics |= self._describe_evaluation()
-                    metrics |= truth.judge(loop, self._evaluation_seed())
+                    roles = loop.roles
+                    metrics |= bonus_accuracy.judge(
+                        roles.actor, roles.inference, roles.memory, loop.coverage, self._evaluation_seed()
+                    )
                 self._check_still_there()  # TensorBoard's writer opens its file by name each time
                 self.log.write(loop.num_steps, metrics)
                 self.events.write(loop.num_steps, metrics)

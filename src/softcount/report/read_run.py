@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from softcount import checkpoint
 from softcount.config import RunConfig
 from softcount.config_json import flatten
-from softcount.launch import checkpoint
 from softcount.launch.local import LocalLoop
-from softcount.launch.look import open_run
-from softcount.launch.run import CHECKPOINTS, CONFIG, METRICS, read_config
-from softcount.records import read_metrics
+from softcount.runs.metrics_log import read_metrics
+from softcount.runs.playback import open_run
+from softcount.runs.run import CHECKPOINTS, CONFIG, METRICS, read_config
 
 NO_CHECKPOINT = "There is no checkpoint."
 CLOSED = "The checkpoint cannot be restored; the top of the page says why."

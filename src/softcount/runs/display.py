@@ -8,14 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-GROUPS = {
-    "returns": ("charts/episodic_return", "charts/intrinsic_return", "charts/episodic_length", "eval/"),
-    "exploration": ("coverage/places", "coverage/fraction", "intrinsic/reward_mean", "truth/"),
-    "memory": ("memory/occupied", "memory/insertions", "memory/d_ema", "memory/age_p50"),
-    "mixtures": ("bandit/best_arm", "bandit/acting_mean"),
-    "losses": ("losses/",),
-    "time": ("time/",),
-}
+from softcount.metrics import METRICS, by_group
 
 
 class Display:
@@ -68,15 +61,8 @@ class Display:
 
 def _summary(metrics: Mapping[str, float]) -> str:
     """The handful of numbers that one line has room for."""
-    parts = {
-        "return": "charts/episodic_return",
-        "intrinsic": "charts/intrinsic_return",
-        "places": "coverage/places",
-        "memory filled": "memory/occupied",
-        "d_ema": "memory/d_ema",
-        "evaluation": "eval/return",
-    }
-    return "  ".join(f"{label} {_number(metrics[name])}" for label, name in parts.items() if name in metrics)
+    shown = [(m.short, metrics[m.name]) for m in METRICS if m.short and m.name in metrics]
+    return "  ".join(f"{label} {_number(value)}" for label, value in shown)
 
 
 def _table(metrics: Mapping[str, float]) -> Any:
@@ -84,12 +70,12 @@ def _table(metrics: Mapping[str, float]) -> Any:
     from rich.table import Table
 
     tables = []
-    for title, prefixes in GROUPS.items():
-        names = [name for name in metrics if name.startswith(prefixes)]
-        if names:
+    for title, group in by_group().items():
+        shown = [(metric.title, metrics[metric.name]) for metric in group if metric.name in metrics]
+        if shown:
             table = Table(title=title, show_header=False, title_justify="left", expand=False)
-            for name in names:
-                table.add_row(name.split("/", 1)[1], _number(metrics[name]))
+            for name, value in shown:
+                table.add_row(name, _number(value))
             tables.append(table)
     return Columns(tables)
 

@@ -6,7 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from softcount.records import EventLog, Means, MetricsLog, read_metrics
+from softcount.runs.metrics_log import EventLog, MetricsLog, read_metrics
+from softcount.stats import Means
 
 
 def test_reports_come_back_as_written_and_what_is_not_finite_is_null(tmp_path):

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from launch.test_local import TINY
 
-from softcount import cli, store
-from softcount.launch import checkpoint
-from softcount.launch import run as run_module
-from softcount.launch.look import inspect_run, open_run
-from softcount.launch.run import Run, read_config
-from softcount.report.evidence import read_runs
-from softcount.report.remains import describe_remains
+from softcount import checkpoint, cli, store
+from softcount.report.foreign import describe_remains
+from softcount.report.read_run import read_runs
+from softcount.runs import run as run_module
+from softcount.runs.playback import inspect_run, open_run
+from softcount.runs.run import Run, read_config
 
 SMALL = replace(TINY, steps=120, report_every=40, evaluate_every=0, checkpoint_seconds=1e9)
 STEP = 123  # where it ends: steps come in fours

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from launch.test_local import TINY, assert_same
 
+from softcount import checkpoint
 from softcount.config import with_fields
 from softcount.config_json import to_json
-from softcount.launch import checkpoint
-from softcount.launch import run as run_module
-from softcount.launch.run import Run
+from softcount.metrics import TIMING_PREFIX
 from softcount.presets import suited
-from softcount.records import TIMING_PREFIX, read_metrics
+from softcount.runs import run as run_module
+from softcount.runs.metrics_log import read_metrics
+from softcount.runs.run import Run
 
 SMALL = replace(TINY, steps=1200, report_every=200, evaluate_every=400, checkpoint_seconds=1e9)
 
@@ -273,7 +274,7 @@ def corrupt(path):
 
 
 def edit(folder, change):
-    from softcount.launch.run import read_config
+    from softcount.runs.run import read_config
 
     (folder / "config.json").write_text(to_json(change(read_config(folder))))
 

@@ -8,8 +8,13 @@ import pytest
 from launch.test_local import TINY, assert_same, everything, loop_of
 
 from softcount.config import with_fields
-from softcount.launch.truth import compare, judge, place_noise
+from softcount.measure.bonus_accuracy import compare, judge, place_noise
 from softcount.presets import suited
+
+
+def judge_loop(loop, seed):
+    roles = loop.roles
+    return judge(roles.actor, roles.inference, roles.memory, loop.coverage, seed)
 
 
 def test_true_counts_agree_with_themselves_and_their_opposite_disagrees():
@@ -53,8 +58,8 @@ def test_judging_a_run_changes_nothing_in_it():
     for _ in range(60):
         loop.step()
     before = copy.deepcopy(everything(loop))
-    first = judge(loop, seed=3)
-    assert first == judge(loop, seed=3)
+    first = judge_loop(loop, seed=3)
+    assert first == judge_loop(loop, seed=3)
     assert {"truth/correlation", "truth/visited", "truth/unvisited", "truth/noise"} <= set(first)
     assert 0 < first["truth/visited"] <= 1
     assert 0 < first["truth/unvisited"] <= 1
@@ -65,7 +70,7 @@ def test_true_counts_are_judged_to_be_right():
     loop = loop_of(replace(TINY, agent="MEME-COUNT"), False)
     for _ in range(60):
         loop.step()
-    measures = judge(loop, seed=3)
+    measures = judge_loop(loop, seed=3)
     assert measures["truth/correlation"] > 0.99
     assert measures["truth/unvisited"] > measures["truth/visited"]
     assert "truth/noise" not in measures  # they have no embedding
@@ -76,30 +81,30 @@ def test_a_goal_that_the_memory_is_never_shown_does_not_count():
     for _ in range(60):
         loop.step()
     loop.coverage.visits[loop.roles.actor.env.terminal_places] = 500
-    assert judge(loop, seed=3)["truth/correlation"] > 0.99
+    assert judge_loop(loop, seed=3)["truth/correlation"] > 0.99
     loop.roles.memory.terminal_observations = "paid"
-    assert judge(loop, seed=3)["truth/correlation"] < 0.9
+    assert judge_loop(loop, seed=3)["truth/correlation"] < 0.9
 
 
 @pytest.mark.parametrize("name", ["MEME-NGU-AP", "MEME-EMM-AP", "MEME-BYOL-Explore"])
 def test_bonuses_that_cannot_score_places_are_not_judged(name):
-    assert judge(loop_of(with_fields(TINY, {"agent": name, "meme.relabel": False}), False), seed=0) == {}
+    assert judge_loop(loop_of(with_fields(TINY, {"agent": name, "meme.relabel": False}), False), seed=0) == {}
 
 
 def test_a_memory_that_warms_up_is_not_judged():
     loop = loop_of(TINY, False)
-    assert judge(loop, seed=0) == {}
+    assert judge_loop(loop, seed=0) == {}
     for _ in range(10):
         loop.step()
-    assert judge(loop, seed=0) != {}
+    assert judge_loop(loop, seed=0) != {}
 
 
 def test_surprise_is_not_judged_before_it_can_be_told():
     loop = loop_of(suited(TINY, "MEME-RND"), False)
     while loop.num_updates == 0:
-        assert judge(loop, seed=0) == {}
+        assert judge_loop(loop, seed=0) == {}
         loop.step()
-    assert "truth/visited" in judge(loop, seed=0)
+    assert "truth/visited" in judge_loop(loop, seed=0)
 
 
 def test_a_world_with_noise_is_judged_with_noise():
@@ -107,9 +112,9 @@ def test_a_world_with_noise_is_judged_with_noise():
     loop = loop_of(config, False)
     for _ in range(10):
         loop.step()
-    assert judge(loop, seed=0)["truth/noise"] > 0
+    assert judge_loop(loop, seed=0)["truth/noise"] > 0
 
 
 def test_a_run_without_bonus_has_nothing_to_judge():
     loop = loop_of(replace(TINY, agent="MEME"), False)
-    assert judge(loop, seed=0) == {}
+    assert judge_loop(loop, seed=0) == {}

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from softcount import store
-from softcount.envs.coverage import Coverage, draw_heat_map, heat_map
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
+from softcount.measure.coverage import Coverage, draw_heat_map, heat_map
 
 
 def test_counts_firsts_and_fractions_match_a_plain_dictionary():

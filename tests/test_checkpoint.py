@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softcount import store
-from softcount.launch import checkpoint
+from softcount import checkpoint, store
 
 
 def write(folder, step, *, value=0.0, segments=()):
@@ -127,7 +126,7 @@ def test_killing_the_writer_at_random_moments_always_leaves_a_whole_checkpoint(t
         """
         import sys, numpy as np
         from pathlib import Path
-        from softcount.launch import checkpoint
+        from softcount import checkpoint
         folder, step = Path(sys.argv[1]), 0
         print("ready", flush=True)
         while True:

@@ -100,6 +100,20 @@ class Coverage:
         self.visits[state["places"]] = state["visits"]
         self.first_seen[state["places"]] = state["first_seen"]
 
+    def part(self, num_places: int | None, numbers: Array, places: Array) -> Coverage:
+        """Returns the visits to some places, counted under names of their own: those of one task."""
+        part = Coverage(num_places)
+        part.load_state_dict(
+            {
+                "num_places": num_places,
+                "steps": self.steps,
+                "places": places,
+                "visits": self.visits[numbers],
+                "first_seen": self.first_seen[numbers],
+            }
+        )
+        return part
+
 
 def heat_map(coverage: Coverage, env: Mapped) -> Array:
     """Lays the visits out on the environment's map: float64 `map_shape`, NaN where never visited.

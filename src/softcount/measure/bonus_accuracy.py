@@ -22,20 +22,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from softcount.launch.local import LocalLoop
+from softcount.measure.coverage import Coverage
+from softcount.roles.actor import Actor
+from softcount.roles.inference import Inference
+from softcount.roles.memory_server import MemoryServer
 from softcount.types import Array
 
 LOOKS = 4
 """Observations of each place."""
 
 
-def judge(loop: LocalLoop, seed: int) -> dict[str, float]:
+def judge(
+    actor: Actor, inference: Inference, memory: MemoryServer, coverage: Coverage | None, seed: int
+) -> dict[str, float]:
     """Returns the measures above as metrics; none where the world or the bonus does not allow them."""
-    memory, coverage = loop.roles.memory, loop.coverage
-    seen = loop.roles.actor.portraits(LOOKS, seed)
+    seen = actor.portraits(LOOKS, seed)
     if coverage is None or seen is None:
         return {}
-    features = loop.roles.inference.embed(seen.observation)._replace(place=seen.places)
+    features = inference.embed(seen.observation)._replace(place=seen.places)
     paid = memory.appraise(features)
     if paid is None:
         return {}
