@@ -324,10 +324,10 @@ def test_a_slow_copy_embeds_other_than_the_net_in_training():
     slow = make(config=IntrinsicRewardConfig(**{**vars(SMALL), "trainer": TrainerConfig(acting="slow")}))
     latest = make(config=IntrinsicRewardConfig(**{**vars(SMALL), "trainer": TrainerConfig(acting="latest")}))
     run(slow, Loop(), 60), run(latest, Loop(), 60)
-    trained = slow.trainer.module.state_dict()
+    trained = slow.trainer.representation.state_dict()
     acting = slow._acting.state_dict()
     assert any(not torch.equal(trained[key], acting[key]) for key in trained)
-    assert latest._acting is latest.trainer.module
+    assert latest._acting is latest.trainer.representation
 
 
 def test_metrics_are_plain_numbers():
@@ -363,7 +363,7 @@ def test_observation_statistics_begin_with_all_that_was_seen(name):
     fresh = make(name)
     for part in bonus.history.observations():
         fresh.trainer.learn_statistics(part)
-    parts = [bonus.trainer.module, fresh.trainer.module]
+    parts = [bonus.trainer.representation, fresh.trainer.representation]
     ours, expected = ((part.surprising if name == "NGU-AP" else part).normaliser for part in parts)
     assert int(expected.count) == len(seen)
     np.testing.assert_allclose(expected.mean, seen.astype(np.float64).mean(0), rtol=1e-9)

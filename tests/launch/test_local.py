@@ -218,7 +218,7 @@ def test_observation_statistics_begin_with_all_that_the_replay_holds(name):
         replace(suited(TINY, name), env_options={"size": 7, "layout": 1, "observation": "rgb"}), False
     )
     seen = shown_until_the_first_update(loop).astype(np.float64)
-    module = loop.roles.learner.trainer.module
+    module = loop.roles.learner.trainer.representation
     normaliser = (module.surprising if name == "MEME-NGU-AP" else module).normaliser
     assert int(normaliser.count) == len(seen) > 3 * TINY.meme.batch_size
     np.testing.assert_allclose(normaliser.mean, seen.mean(0), rtol=1e-12)

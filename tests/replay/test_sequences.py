@@ -323,7 +323,7 @@ def test_wrong_use_is_refused():
         ({"capacity": 0}, "capacity is 0"),
         ({"min_traces": 100}, "min_traces is 100; expected 1 to the capacity of 9"),
         ({"max_bytes": 0}, "max_bytes is 0"),
-        ({"compression": "zip"}, "compression is 'zip'; expected one of lz4, none"),
+        ({"compression": "zip"}, "compression is 'zip'; expected one of 'lz4', 'none'"),
     ]:
         with pytest.raises(ValueError, match=message):
             make(ReplayConfig(**(vars(CONFIG) | change)))

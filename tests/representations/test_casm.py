@@ -11,6 +11,7 @@ from oracles import networks
 from oracles.representations import cross_entropy
 from oracles.sequences import sample_sequence
 
+from softcount.optimiser import OptimiserConfig
 from softcount.representations import Casm, CasmConfig, EmbeddingConfig, RepresentationTrainer, TrainerConfig
 from softcount.representations.gated_transformer import GatedTransformerConfig
 from softcount.representations.masking import draw_masks
@@ -199,7 +200,9 @@ def noise_sequence(seed, leak=False):
 
 def held_out(casm, leak=False):
     """Trains on noise; returns accuracy and loss on new noise."""
-    trainer = RepresentationTrainer(casm, TrainerConfig(learning_rate=5e-3, weight_decay=0.0))
+    trainer = RepresentationTrainer(
+        casm, TrainerConfig(optimiser=OptimiserConfig(learning_rate=5e-3, weight_decay=0.0))
+    )
     for seed in range(100):
         trainer.update(noise_sequence(seed, leak))
     casm.eval()

@@ -13,6 +13,7 @@ from torch import nn
 from softcount import store
 from softcount.optimiser import OptimiserConfig, parameter_groups
 from softcount.representations import TensorFeatures, TrainerConfig, make_representation
+from softcount.representations.features import Representation
 from softcount.representations.make import GRID
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.torsos import make_torso
@@ -21,7 +22,7 @@ from softcount.types import ArraySpec, DiscreteActions
 SPEC, ACTIONS = ArraySpec((4, 4, 3), "uint8"), DiscreteActions(4)
 
 
-class Quadratic(nn.Module):
+class Quadratic(Representation):
     """loss = Σ c·w, so that gradients are known."""
 
     dim = 1
@@ -194,5 +195,5 @@ def test_wrong_values_are_named():
         TrainerConfig(schedule="cosine")
     with pytest.raises(ValueError, match="slow_step is 0"):
         TrainerConfig(slow_step=0)
-    with pytest.raises(TypeError, match="Linear lacks"):
+    with pytest.raises(TypeError, match="Linear is no Representation"):
         RepresentationTrainer(nn.Linear(2, 2))

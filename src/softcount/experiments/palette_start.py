@@ -66,13 +66,13 @@ def pairs(env: DiscoMaze, moves: Array, num: int, rng: np.random.Generator) -> S
 
 def noise(trainer: RepresentationTrainer, env: DiscoMaze, rng: np.random.Generator) -> dict[str, float]:
     """Returns spread over distance per region, with the parameters that would act."""
-    learned = {name: value.clone() for name, value in trainer.module.state_dict().items()}
-    trainer.module.load_state_dict(trainer.acting_state())
+    learned = {name: value.clone() for name, value in trainer.representation.state_dict().items()}
+    trainer.representation.load_state_dict(trainer.acting_state())
     places = np.arange(len(env.maze.cells))
     with torch.no_grad():
         looks = [torch.from_numpy(env.portray(places, rng)) for _ in range(LOOKS)]
         x = np.stack([trainer.representation.represent(look)[0].embedding.numpy() for look in looks])  # type: ignore[call-arg, union-attr]
-    trainer.module.load_state_dict(learned)
+    trainer.representation.load_state_dict(learned)
     distance = env.maze.distances[env.maze.cells]
     return {
         name: float(np.median(place_noise(x)[(distance >= low) & (distance <= high)]))

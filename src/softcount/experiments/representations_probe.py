@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softcount.envs.disco_maze import NUM_WALL_COLOURS, PALETTE, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.jobs import new_figure, save_picture
@@ -36,7 +36,7 @@ from softcount.representations import (
     make_representation,
 )
 from softcount.representations.embedding import FeedForward
-from softcount.representations.features import Metrics, masked_mean
+from softcount.representations.features import Metrics, Representation, masked_mean
 from softcount.representations.gated_transformer import GatedTransformerConfig
 from softcount.representations.make import GRID
 from softcount.torsos import mlp
@@ -163,7 +163,7 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if kind == "autoencoder":
-            model: nn.Module = Autoencoder(spec, CONFIG.embedding)
+            model: Representation = Autoencoder(spec, CONFIG.embedding)
         else:
             model = make_representation(kind, spec, DiscreteActions(4), CONFIG, seed=seed)
     trainer = RepresentationTrainer(model, TRAINER)

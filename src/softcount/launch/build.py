@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from torch import nn
 
 from softcount.agents.meme.acting import ActingMeme, MixtureBehaviour
 from softcount.agents.meme.agent import Meme
@@ -22,6 +21,7 @@ from softcount.config import RunConfig
 from softcount.envs.make import make
 from softcount.launch.local import Roles
 from softcount.replay.sequences import SequenceReplay
+from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.actor import Actor
@@ -147,7 +147,9 @@ def build_bonus(
     return make_bonus(recipe.bonus, settings, place, tasks=env.task_names if config.memory_per_task else ())
 
 
-def build_representation(recipe: Recipe, env: VectorEnv, config: RunConfig, seed: int) -> nn.Module | None:
+def build_representation(
+    recipe: Recipe, env: VectorEnv, config: RunConfig, seed: int
+) -> Representation | None:
     """The representation that a name asks for; None where it asks for none."""
     if recipe.representation == "none":
         return None

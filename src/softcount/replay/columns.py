@@ -7,19 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from softcount.types import Array, ObservationSpec, Step, map_arrays
+from softcount.types import Array, ObservationSpec, Step
 
 
 def named_observation(observation: Any) -> dict[str, Array]:
     """Names the arrays of an observation; one that is a single array has no name."""
     return dict(observation) if isinstance(observation, Mapping) else {"": observation}
-
-
-def leaves_of(tree: Any) -> list[Array]:
-    """Returns the arrays of a tree in their order."""
-    leaves: list[Array] = []
-    map_arrays(lambda x: leaves.append(np.asarray(x)), tree)
-    return leaves
 
 
 def columns_of(step: Step) -> dict[str, Array]:

@@ -11,14 +11,24 @@ Batches are handed out once and forgotten. There are no priorities.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from softcount.types import Array, Observation, Sample, Sequence, State, Step, map_arrays
+from softcount.types import (
+    Array,
+    Observation,
+    Sample,
+    Sequence,
+    State,
+    Step,
+    leaves_of,
+    load_rng,
+    map_arrays,
+    rng_state,
+)
 
 
 class OnPolicyQueue:
@@ -89,12 +99,13 @@ class OnPolicyQueue:
     def state_dict(self) -> State:
         return {
             "rows": [_as_state(row) for row in self._rows],
-            "state": _leaves(self._state),
+            "state": leaves_of(map_arrays(np.array, self._state)),
             "batches": [
-                {"steps": _as_state(batch.steps), "state": _leaves(batch.state)} for batch in self._batches
+                {"steps": _as_state(batch.steps), "state": leaves_of(map_arrays(np.array, batch.state))}
+                for batch in self._batches
             ],
             "num_unrolls": self.num_unrolls,
-            "rng": json.dumps(self.rng.bit_generator.state),
+            "rng": rng_state(self.rng),
         }
 
     def segment_names(self) -> list[str]:
@@ -112,7 +123,7 @@ class OnPolicyQueue:
             for batch in state["batches"]
         )
         self.num_unrolls = int(state["num_unrolls"])
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])
 
     def _cut(self) -> None:
         """Turns the open unroll into batches."""
@@ -141,12 +152,6 @@ class OnPolicyQueue:
 
 def _plain(row: Step) -> Step:
     return row._replace(extras=dict(row.extras))
-
-
-def _leaves(tree: Any) -> list[Array]:
-    leaves: list[Array] = []
-    map_arrays(lambda x: leaves.append(np.array(x)), tree)
-    return leaves
 
 
 def _as_state(steps: Step) -> State:

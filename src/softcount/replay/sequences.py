@@ -24,9 +24,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from softcount.replay.chunks import ChunkStore
-from softcount.replay.columns import columns_of, leaves_of, named_observation, step_of
+from softcount.replay.columns import columns_of, named_observation, step_of
 from softcount.replay.priorities import SumTree
-from softcount.types import Array, ArraySpec, Observation, ObservationSpec, Sequence, State, Step, map_arrays
+from softcount.types import (
+    Array,
+    ArraySpec,
+    Observation,
+    ObservationSpec,
+    Sequence,
+    State,
+    Step,
+    leaves_of,
+    map_arrays,
+)
 from softcount.validation import above, at_least, check_fields
 
 PRIORITY_FLOOR = 1e-6

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from softcount.representations.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
-from softcount.representations.features import Draws, Metrics, is_transition, masked_mean
+from softcount.representations.features import Draws, Metrics, masked_mean
 from softcount.torsos import mlp
-from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.types import ActionSpec, ObservationSpec, Sequence, is_transition
 from softcount.validation import at_least, check_fields, each
 
 
@@ -70,7 +70,7 @@ class ActionPrediction(FeedForward):
         embedding = self.embedder.sequence(steps.observation, self.draws.generator())  # [T, B, D]
         logits = self.predictor(torch.cat((embedding[:-1], embedding[1:]), -1))  # [T-1, B, A]
         action = cast(Tensor, steps.action)[:-1]
-        mask = is_transition(steps)
+        mask = is_transition(steps.is_first, steps.is_last)
         if self.config.last_transitions is not None:
             mask[: max(0, len(mask) - self.config.last_transitions)] = False
         loss = masked_mean(self.coding.cross_entropy(logits, action), mask)

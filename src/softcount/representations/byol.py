@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from softcount.representations.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
-from softcount.representations.features import Draws, Metrics, is_transition
+from softcount.representations.features import Draws, Metrics
 from softcount.torsos import mlp
-from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.types import ActionSpec, ObservationSpec, Sequence, is_transition
 from softcount.validation import at_least, between, check_fields, each
 
 
@@ -109,7 +109,7 @@ class Byol(FeedForward):
         is_first = cast(Tensor, steps.is_first)
         belief = self._closed_loop(embedding, cast(Tensor, steps.prev_action), is_first)  # [T, B, S]
         action = self.coding.vectors(cast(Tensor, steps.action))
-        connected = is_transition(steps)  # [T-1, B]
+        connected = is_transition(steps.is_first, steps.is_last)  # [T-1, B]
         time, batch = is_first.shape
         losses = embedding.new_zeros(self.config.horizon, time, batch)
         is_valid = torch.zeros(losses.shape, dtype=torch.bool, device=losses.device)

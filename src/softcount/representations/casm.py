@@ -22,11 +22,11 @@ from torch import Tensor, nn
 
 from softcount.representations.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
-from softcount.representations.features import Draws, Metrics, is_transition, masked_mean
+from softcount.representations.features import Draws, Metrics, masked_mean
 from softcount.representations.gated_transformer import GatedTransformer, GatedTransformerConfig
 from softcount.representations.masking import couple, draw_masks, starts
 from softcount.torsos import mlp
-from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.types import ActionSpec, ObservationSpec, Sequence, is_transition
 from softcount.validation import at_least, between, check_fields, each
 
 
@@ -110,7 +110,7 @@ class Casm(FeedForward):
         else:
             hides_state = torch.zeros((1, *is_first.shape), dtype=torch.bool, device=is_first.device)
             z = self._guess(embedding, cast(Tensor, steps.prev_action), is_first, None)
-        mask = is_transition(steps).expand(len(z), -1, -1)  # [N, T-1, B]
+        mask = is_transition(steps.is_first, steps.is_last).expand(len(z), -1, -1)  # [N, T-1, B]
         if self.config.target == "residual":
             logits = self.predictor(embedding[1:] - z[:, :-1])
         else:

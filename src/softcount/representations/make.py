@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch import nn
 
 from softcount.optimiser import OptimiserConfig
 from softcount.representations.action_prediction import ActionPrediction, ActionPredictionConfig
@@ -18,6 +17,7 @@ from softcount.representations.byol import Byol, ByolConfig
 from softcount.representations.casm import Casm, CasmConfig
 from softcount.representations.compose import Both, Random
 from softcount.representations.embedding import EmbeddingConfig
+from softcount.representations.features import Representation
 from softcount.representations.rnd import EmbeddingRndConfig, RandomDistillation, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.types import ActionSpec, ObservationSpec
@@ -61,7 +61,7 @@ def make_representation(
     config: RepresentationConfig | None = None,
     *,
     seed: int = 0,
-) -> nn.Module:
+) -> Representation:
     """Builds a representation; `kind` is one of `KINDS` or two of them joined by "+".
 
     >>> from softcount.types import ArraySpec, DiscreteActions
@@ -83,7 +83,7 @@ def make_representation(
 
 def _make(
     kind: str, spec: ObservationSpec, actions: ActionSpec, config: RepresentationConfig, seed: int
-) -> nn.Module:
+) -> Representation:
     embedding = config.embedding
     if kind == "ap":
         return ActionPrediction(

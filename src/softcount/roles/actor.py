@@ -11,14 +11,24 @@ Environments that cannot save their state start new episodes when an actor is re
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.agents.protocols import Behaviour
 from softcount.envs.worlds import Portraits, World, describe_worlds, portray, split_places
-from softcount.types import Array, Features, State, Step, TimeStep, VectorEnv, map_arrays, no_action
+from softcount.types import (
+    Array,
+    Features,
+    State,
+    Step,
+    TimeStep,
+    VectorEnv,
+    load_rng,
+    map_arrays,
+    no_action,
+    rng_state,
+)
 
 
 class Request(NamedTuple):
@@ -190,13 +200,13 @@ class Actor:
             "prev_intrinsic": self.prev_intrinsic.copy(),
             "totals": self.totals.copy(),
             "behaviour": self.behaviour.state_dict(),
-            "rng": json.dumps(self.rng.bit_generator.state),
+            "rng": rng_state(self.rng),
             "episodes": [list(episode) for episode in self.episodes],
         }
 
     def load_state_dict(self, state: State) -> None:
         self.behaviour.load_state_dict(state["behaviour"])
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])
         self.episodes = [Episode(*episode) for episode in state["episodes"]]
         if state["env"] is None:
             self._start_anew()

@@ -13,7 +13,6 @@ taken together.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from softcount.types import Array, State
+from softcount.types import Array, State, load_rng, rng_state
 from softcount.validation import at_least, between, check_fields
 
 
@@ -110,14 +109,14 @@ class Bandit:
 
     def state_dict(self) -> State:
         return {
-            "rng": json.dumps(self.rng.bit_generator.state),
+            "rng": rng_state(self.rng),
             "discounted": {name: x.copy() for name, x in self.discounted._asdict().items()},
             "arms": np.array([arm for arm, _ in self.episodes], np.int64),
             "returns": np.array([episode_return for _, episode_return in self.episodes], np.float64),
         }
 
     def load_state_dict(self, state: State) -> None:
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])
         self.discounted = Statistics(**{name: np.array(x) for name, x in state["discounted"].items()})
         self.episodes.clear()
         self.episodes.extend(zip(state["arms"].tolist(), state["returns"].tolist(), strict=True))

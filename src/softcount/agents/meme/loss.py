@@ -22,7 +22,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softcount.agents.meme.network import Outputs
-from softcount.agents.returns import ReturnForm, is_transition, rescale, soft_watkins_returns, unrescale
+from softcount.agents.returns import ReturnForm, rescale, soft_watkins_returns, unrescale
+from softcount.types import is_transition
 from softcount.validation import above, at_least, between, check_fields
 
 

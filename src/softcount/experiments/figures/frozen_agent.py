@@ -38,7 +38,7 @@ def create(source: Path, target: Path, config: RunConfig) -> Run:
     run = Run.create(target, config)
     learner = run.loop.roles.learner
     assert learner.trainer is not None
-    load_module(learner.trainer.module, state)
+    load_module(learner.trainer.representation, state)
     run.loop.roles.inference.load(learner.parameters())
     run.save()
     return run
