@@ -312,9 +312,10 @@ class IntrinsicReward:
         self.history.append(rows, observation, action, is_first, is_last, is_terminal)
         if not self.is_paying and not self._is_recurrent:
             return np.zeros(len(rows), np.float32)
-        state = map_arrays(lambda x: x[torch.from_numpy(rows)], self._state)
+        at = torch.from_numpy(rows).to(self.device)
+        state = map_arrays(lambda x: x[at], self._state)
         features, state = self._represent(observation, action, is_first, state)
-        map_arrays(lambda old, new: old.__setitem__(torch.from_numpy(rows), new), self._state, state)
+        map_arrays(lambda old, new: old.__setitem__(at, new), self._state, state)
         if not self.is_paying:
             return np.zeros(len(rows), np.float32)
         if self.bonus.paid_in == "learning":
