@@ -82,8 +82,7 @@ class IntrinsicReward:
         self.recipe = parse(name)
         self.config = cfg = config or IntrinsicRewardConfig()
         self.inputs = Inputs(observation_space, action_space, num_envs)
-        self.num_envs = num_envs
-        self.device = device
+        self.num_envs, self.device = num_envs, device
         self.weight = as_schedule(weight)
         if autoreset_mode not in ("next_step", "same_step"):
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected 'next_step' or 'same_step'")
