@@ -2,6 +2,7 @@
 
     python benchmarks/house.py                                      # prints this checkout's numbers
     python benchmarks/house.py --before ../before --write           # writes results/architecture/house.json
+                                                                    # and the table of docs/architecture.md
 
 Everything is read from the source, without experiments; only the modules that `import softcount.integrations`
 loads are counted by importing it. Two numbers need judgement and are counted by hand, in `COUNTED_BY_HAND`.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
+TIMES = ("before", "after")
 RECORDS = {"NamedTuple", "TypedDict"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 COUNTED_BY_HAND = {
@@ -149,12 +152,47 @@ def revision(checkout: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+ROWS = {
+    "`isinstance` tests on bonuses outside `bonuses/`": "isinstance_on_bonuses_outside_bonuses",
+    "modules of an agent that `roles/` import": "agents_that_roles_import",
+    "files to open for one training step *": "files_to_open_for_one_training_step",
+    "rooms an observation passes *": "rooms_an_observation_passes",
+    "longest file, lines": "longest_file",
+    "longest function, lines": "longest_function",
+    "median file, lines": "median_file",
+    "median function, lines": "median_function",
+    "modules that `import softcount.integrations` loads": "modules_loaded_by_integrations",
+    "record types (dataclasses, named tuples)": "record_types",
+    "casts": "casts",
+    "type-ignores": "type_ignores",
+    "lines of the package": "lines",
+    "files": "files",
+}
+
+
+def table(found: dict[str, Any]) -> str:
+    """Returns the numbers of before and after as a table of the documentation."""
+    rows = ["| | before | after |", "|---|---|---|"]
+    for title, name in ROWS.items():
+        cells = [plain(found[when].get(name, COUNTED_BY_HAND.get(name, {}).get(when))) for when in TIMES]
+        rows.append(f"| {title} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def plain(value: Any) -> str:
+    if isinstance(value, dict):
+        value = value["lines"]
+    return f"{len(value) if isinstance(value, list) else value:,.10g}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--before", type=Path, help="a checkout to compare with")
-    parser.add_argument("--write", action="store_true", help="write results/architecture/house.json")
+    parser.add_argument(
+        "--write", action="store_true", help="write the results and their table; needs --before"
+    )
     arguments = parser.parse_args()
     found: dict[str, Any] = {"after": measure(HERE)}
     if arguments.before is not None:
@@ -162,8 +200,10 @@ def main() -> None:
     found["counted_by_hand"] = COUNTED_BY_HAND
     text = json.dumps(found, indent=1)
     print(text)
-    if arguments.write:
+    if arguments.write and arguments.before is not None:
         (HERE / "results" / "architecture" / "house.json").write_text(text + "\n")
+        page = HERE / "docs" / "architecture.md"
+        page.write_text(re.sub(r"\| \| before \| after \|\n(\|.*\n)+", table(found), page.read_text()))
 
 
 if __name__ == "__main__":

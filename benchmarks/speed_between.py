@@ -27,7 +27,11 @@ PRESETS = {"maze_11": "LAPTOP", "maze_21": "LAPTOP_21"}
 def train_once(preset: str, warm_up: int, steps: int) -> float:
     """Trains with the package of this process; returns seconds of CPU per thousand steps after a warm-up."""
     from softcount import presets
-    from softcount.launch.run import make_loop
+
+    try:
+        from softcount.runs.run import make_loop
+    except ImportError:  # where it stood before
+        from softcount.launch.run import make_loop  # type: ignore[import-not-found, no-redef]
 
     loop = make_loop(replace(getattr(presets, preset), overlap=False))
     while loop.num_steps < warm_up:

@@ -15,8 +15,8 @@ from integrations.test_reward import Loop, make
 from launch.test_local import TINY, assert_same, everything
 
 from softcount.config import with_fields
-from softcount.launch.run import make_loop
 from softcount.presets import suited
+from softcount.runs.run import make_loop
 from softcount.torsos import NfNetConfig, encode, make_torso
 from softcount.types import ArraySpec
 
