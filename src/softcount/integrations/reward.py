@@ -90,8 +90,7 @@ class IntrinsicReward:
         self.recipe = parse(name)
         self.config = cfg = config or IntrinsicRewardConfig()
         self.inputs = Inputs(observation_space, action_space, num_envs)
-        self.num_envs = num_envs
-        self.device = device
+        self.num_envs, self.device = num_envs, device
         self.weight = as_schedule(weight)
         if autoreset_mode not in ("next_step", "same_step"):
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected 'next_step' or 'same_step'")
@@ -320,9 +319,10 @@ class IntrinsicReward:
         self.history.append(rows, observation, action, is_first, is_last, is_terminal)
         if not self.is_paying and not self._is_recurrent:
             return np.zeros(len(rows), np.float32)
-        state = map_arrays(lambda x: x[torch.from_numpy(rows)], self._state)
+        at = torch.from_numpy(rows).to(self.device)
+        state = map_arrays(lambda x: x[at], self._state)
         features, state = self._represent(observation, action, is_first, state)
-        map_arrays(lambda old, new: old.__setitem__(torch.from_numpy(rows), new), self._state, state)
+        map_arrays(lambda old, new: old.__setitem__(at, new), self._state, state)
         if not self.is_paying:
             return np.zeros(len(rows), np.float32)
         if self.bonus.paid_in == "learning":
