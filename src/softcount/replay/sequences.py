@@ -110,7 +110,7 @@ class SequenceReplay:
         self._observation_spec = observation_spec
         self._state_like = state
         self._chunks_per_trace = config.trace_length // config.period
-        # Besides chunks that start a trace there are those whose trace still waits for rows, the latest of each
+        # Besides chunks that start a trace there are those whose trace still waits for rows, the latest of an
         # environment, and one that is about to be closed.
         self._ring = config.capacity + num_envs * (self._chunks_per_trace + 1)
         self._clear()
@@ -302,7 +302,7 @@ class SequenceReplay:
             return
         self._evict(len(envs))
         serials = self._chunks.append(envs, self._observations, self._columns, self._states)
-        # Environments share the numbering, so the next chunk of one of them is found by a link, not by number.
+        # Environments share the numbering, so the next chunk of one is found by a link, not by number.
         before = self._recent[envs, -1]
         known = before >= self._chunks.oldest
         self._next[before[known] % self._ring] = serials[known]
