@@ -116,8 +116,8 @@ class _Unroll(torch.autograd.Function):
         o, i, f, n = gates.split(size, 2)
         slopes = gates - gates * gates  # σ' = σ (1 − σ)
         so, si, sf, sn = slopes.split(size, 2)
-        # Each slope times what its gate is multiplied by: h = o tanh(c), c = i (2n − 1) + f c_{t−1}. The factor
-        # of n is 4 because it was doubled twice, as input and as output.
+        # Each slope times what its gate is multiplied by: h = o tanh(c), c = i (2n − 1) + f c_{t−1}.
+        # The factor of n is 4 because it was doubled twice, as input and as output.
         so *= cell_tanh
         si *= 2 * n - 1
         sf *= cells

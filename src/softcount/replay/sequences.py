@@ -329,7 +329,8 @@ class SequenceReplay:
             serial = chunks.evict()
             gone.append(serial % self._ring)
             self.num_traces -= int(self._is_trace[serial % self._ring])
-        self._tree.set(gone, 0.0)  # all at once: each change of the tree costs a path to its root
+        # All at once: each change of the tree costs a path to its root.
+        self._tree.set(gone, 0.0)
 
     def _set_priorities(self, serials: Array, priorities: Array) -> None:
         weights = np.maximum(priorities, PRIORITY_FLOOR) ** self.config.priority_exponent
