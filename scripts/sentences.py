@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIMIT = 35
-ALLOWED = 5
+ALLOWED = 3
 ROOT = Path(__file__).parents[1]
 
 FENCE = re.compile(r"^ *```.*?^ *```[^\n]*$", re.MULTILINE | re.DOTALL)
