@@ -27,11 +27,12 @@ test: install  ## the default test suite
 slow: install  ## learning tests and long exactness runs
 	$(BIN)/python -m pytest -m slow
 
-check: install  ## formatting, lint, types, import arrows
+check: install  ## formatting, lint, types, import arrows, sentences of the documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/sentences.py
 
 format: install
 	$(BIN)/ruff format .

@@ -2,7 +2,7 @@
 
 `atari` and `dm-hard-8` are the paper's two tables of hyper-parameters, completed by the
 values of MEME where the paper gives none. `laptop` is what worked on small worlds with
-two CPU cores; `docs/agent.md` has the evidence for each departure from the paper.
+two CPU cores; `docs/agent/small_mazes.md` has the evidence for each departure from the paper.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ LAPTOP = RunConfig(
     evaluate_every=50_000,
     report_every=10_000,
 )
-"""Small mazes on two cores. |M| should be about eight times the number of places, see `docs/agent.md`."""
+"""Small mazes on two cores. |M| should be about eight times the number of places, see `docs/agent/small_mazes.md`."""
 
 LAPTOP_21 = replace(
     LAPTOP,

@@ -120,6 +120,8 @@ class SequenceReplay:
         self._observation_spec = observation_spec
         self._state_like = state
         self._chunks_per_trace = config.trace_length // config.period
+        # Besides chunks that start a trace there are those whose trace still waits for rows, the latest of an
+        # environment, and one that is about to be closed.
         self._ring = config.capacity + num_envs * (self._chunks_per_trace + 1)
         self._clear()
 
@@ -167,11 +169,12 @@ class SequenceReplay:
         for name, rows in columns.items():
             self._columns[name][envs, position] = rows
         starts = position == 0
-        if starts.any():
+        if starts.any():  # a trace can only start where a chunk does, so no other states are kept
             for store, leaf in zip(self._states, leaves_of(state), strict=True):
                 store[envs[starts]] = leaf[starts]
         self._position[envs] += 1
         self.num_acted += int(np.count_nonzero(~step.is_first))
+        # The first row of a chunk is the bootstrap row of the trace that began K chunks before it.
         self._register(self._recent[envs[starts], 0])
         self._close(envs[position == self.config.period - 1])
         if self.num_acted_when_ready < 0 and self.ready():
@@ -240,6 +243,7 @@ class SequenceReplay:
 
     def state_dict(self) -> State:
         """Returns everything but the chunks; those added since the last call become a new segment."""
+        # A segment is written once and kept by later checkpoints, until all of its chunks are gone.
         if self._chunks.next_serial > self._cuts[-1]:
             self._cuts.append(self._chunks.next_serial)
         while len(self._cuts) > 1 and self._cuts[1] <= self._chunks.oldest:
@@ -308,6 +312,7 @@ class SequenceReplay:
             return
         self._evict(len(envs))
         serials = self._chunks.append(envs, self._observations, self._columns, self._states)
+        # Environments share the numbering, so the next chunk of one is found by a link, not by number.
         before = self._recent[envs, -1]
         known = before >= self._chunks.oldest
         self._next[before[known] % self._ring] = serials[known]
@@ -334,6 +339,7 @@ class SequenceReplay:
             serial = chunks.evict()
             gone.append(serial % self._ring)
             self.num_traces -= int(self._is_trace[serial % self._ring])
+        # All at once: each change of the tree costs a path to its root.
         self._tree.set(gone, 0.0)
 
     def _set_priorities(self, serials: Array, priorities: Array) -> None:
@@ -343,6 +349,7 @@ class SequenceReplay:
     def _draw(self, batch_size: int, rng: np.random.Generator) -> Array:
         """Draws serials: some of the newest that were never sampled, the rest by priority."""
         newest: list[int] = []
+        # Traces drawn by priority meanwhile, or evicted, are still in the list: they are passed over here.
         while self._fresh and len(newest) < min(self.config.newest, batch_size):
             serial = self._fresh.pop()
             if serial >= self._chunks.oldest and self._is_fresh[serial % self._ring]:
@@ -366,7 +373,7 @@ class SequenceReplay:
             rows = np.empty((K * P + 1, len(ids), *store.shape[2:]), store.dtype)
             for k in range(K):
                 self._chunks.rows(number, serials[:, k], rows[k * P : (k + 1) * P])
-            last = store[envs, 0]
+            last = store[envs, 0]  # right where the chunk is open; the others follow from the store
             stored = np.empty((int((~is_open).sum()), *store.shape[2:]), store.dtype)
             self._chunks.first_rows(number, tail[~is_open], stored)
             last[~is_open] = stored
