@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from softcount.agents.meme.agent import MemeConfig
 from softcount.agents.meme.bandit import BanditConfig
+from softcount.agents.vmpo.agent import VmpoConfig
 from softcount.bonuses.episodic import EpisodicBonusConfig
 from softcount.bonuses.ngu import NguConfig
 from softcount.bonuses.recode import RecodeBonusConfig
@@ -80,6 +81,8 @@ class RunConfig:
 
     meme: MemeRunConfig = MemeRunConfig()
     """MEME: network, losses, optimiser, bandit, noise, replay."""
+    vmpo: VmpoConfig = VmpoConfig()
+    """V-MPO: network, losses, optimiser, traces."""
     recode: RecodeBonusConfig = RecodeBonusConfig()
     """RECODE: its memory, whose `dim` follows the representation, and its scale."""
     episodic: EpisodicBonusConfig = EpisodicBonusConfig()
@@ -135,6 +138,7 @@ class RunConfig:
 
 READERS = {
     "meme": "MEME",
+    "vmpo": "V-MPO",
     "recode": "RECODE",
     "episodic": "EMM",
     "ngu": "NGU",

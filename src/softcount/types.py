@@ -120,6 +120,7 @@ class Source(Protocol):
 
     def add(self, row: Step, state: Any) -> None: ...  # one row of every environment, and the state before it
     def due(self) -> bool: ...  # should the learner take a batch now?
+    def is_strict(self) -> bool: ...  # must what was learned act before the next row comes?
     def sample(self) -> Sample: ...
     def reprioritise(self, ids: Array, priorities: Array) -> None: ...
     def num_parts(self) -> int: ...  # of all observations that are kept, to be looked through one by one

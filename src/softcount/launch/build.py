@@ -16,10 +16,13 @@ from softcount.agents.meme.agent import Meme
 from softcount.agents.meme.bandit import Bandit
 from softcount.agents.meme.policies import epsilon_ladder
 from softcount.agents.protocols import ActingNetwork, Agent, Behaviour
+from softcount.agents.vmpo.acting import ActingVmpo, SamplingBehaviour
+from softcount.agents.vmpo.agent import Vmpo
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.config import RunConfig
 from softcount.envs.make import make
 from softcount.launch.local import Roles
+from softcount.replay.queue import OnPolicyQueue
 from softcount.replay.sequences import SequenceReplay
 from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
@@ -66,8 +69,10 @@ def parse_agent(name: str) -> Recipe:
     """Reads the agent's name and makes sure that it can be trained here."""
     recipe = parse(name)
     if recipe.agent not in AGENTS:
-        what = "V-MPO is not there yet" if recipe.agent == "vmpo" else "the name has no agent"
-        raise ValueError(f"{name!r} cannot be trained: {what}; expected a name like 'MEME-RECODE-AP'")
+        raise ValueError(
+            f"{name!r} cannot be trained: the name has no agent; "
+            "expected a name like 'MEME-RECODE-AP' or 'VMPO-RECODE-AP'"
+        )
     return recipe
 
 
@@ -131,6 +136,28 @@ def build_meme(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
     return Parts(agent, network, behaviour, source)
 
 
+def build_vmpo(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
+    """V-MPO: a queue of fresh unrolls, and a policy that actions are drawn from."""
+    vmpo, num_tasks = config.vmpo, len(env.task_names)
+    agent = Vmpo(
+        env.observation_spec,
+        env.action_spec,
+        vmpo,
+        num_tasks=num_tasks,
+        seed=seeds.agent,
+        device=config.device,
+    )
+    num_values = num_tasks if vmpo.value_per_task else 1
+    network = ActingVmpo(env.observation_spec, env.action_spec, vmpo.network, num_tasks=num_values)
+    behaviour = SamplingBehaviour(
+        agent.distribution, env.num_envs, evaluates_greedily=vmpo.evaluation_greedy
+    )
+    queue = OnPolicyQueue(
+        vmpo.unroll_length, vmpo.batch_size, env.num_envs, seed=seeds.replay, is_strict=vmpo.strict
+    )
+    return Parts(agent, network, behaviour, queue)
+
+
 def build_bonus(
     config: RunConfig, recipe: Recipe, env: VectorEnv, dim: int | None, seed: int
 ) -> Bonus | None:
@@ -165,4 +192,4 @@ def build_evaluator(config: RunConfig, inference: Inference) -> Evaluator:
     return Evaluator(env, inference)
 
 
-AGENTS: dict[str, Callable[[RunConfig, VectorEnv, Seeds], Parts]] = {"meme": build_meme}
+AGENTS: dict[str, Callable[[RunConfig, VectorEnv, Seeds], Parts]] = {"meme": build_meme, "vmpo": build_vmpo}

@@ -44,7 +44,9 @@ class OnPolicyQueue:
     ([[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]], False)
     """
 
-    def __init__(self, unroll_length: int, batch_size: int, num_envs: int, *, seed: int) -> None:
+    def __init__(
+        self, unroll_length: int, batch_size: int, num_envs: int, *, seed: int, is_strict: bool = False
+    ) -> None:
         if unroll_length < 1:
             raise ValueError(f"unroll_length is {unroll_length}; expected at least 1")
         if batch_size < 1 or num_envs % batch_size:
@@ -53,6 +55,7 @@ class OnPolicyQueue:
             )
         self.unroll_length, self.batch_size, self.num_envs = unroll_length, batch_size, num_envs
         self.rng = np.random.default_rng(seed)
+        self._is_strict = is_strict
         self._rows: list[Step] = []  # of the open unroll
         self._state: Any = ()  # recurrent state before its first row
         self._batches: deque[Sequence] = deque()
@@ -70,6 +73,10 @@ class OnPolicyQueue:
     def due(self) -> bool:
         """Says whether a batch is waiting."""
         return bool(self._batches)
+
+    def is_strict(self) -> bool:
+        """Says whether all that was learned is to act before the next row comes."""
+        return self._is_strict
 
     def sample(self) -> Sample:
         """Hands out the next batch and forgets it."""

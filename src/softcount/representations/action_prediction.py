@@ -15,7 +15,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from softcount.representations.actions import ActionCoding
+from softcount.torsos.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Draws, Metrics, masked_mean
 from softcount.torsos import mlp

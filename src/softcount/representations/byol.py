@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softcount.representations.actions import ActionCoding
+from softcount.torsos.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Draws, Metrics
 from softcount.torsos import mlp

@@ -20,7 +20,7 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from softcount.representations.actions import ActionCoding
+from softcount.torsos.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Draws, Metrics, masked_mean
 from softcount.representations.gated_transformer import GatedTransformer, GatedTransformerConfig

@@ -30,6 +30,10 @@ class ReplayServer:
         """Says whether the learner should take another batch now."""
         return self.replay.due()
 
+    def is_strict(self) -> bool:
+        """A replay's traces are old anyway."""
+        return False
+
     def sample(self) -> Sample:
         """Draws a batch; its weights undo some of the bias of drawing by priority."""
         drawn = self.replay.sample(self.batch_size, self.rng)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from oracles.representations import cross_entropy
 
-from softcount.representations.actions import ActionCoding
+from softcount.torsos.actions import ActionCoding
 from softcount.types import ContinuousActions, DiscreteActions, MultiDiscreteActions
 
 
