@@ -148,6 +148,42 @@ def _eight_rooms_vector(task: str, num_envs: int, seed: int, options: dict[str, 
     return EightRooms(configure(EightRoomsConfig, {**options, "task": task}), num_envs=num_envs, seed=seed)
 
 
+def _point_maze_vector(plan: str, num_envs: int, seed: int, options: dict[str, Any]) -> VectorEnv:
+    from softcount.envs.point_maze import PointMaze, PointMazeConfig
+
+    return PointMaze(configure(PointMazeConfig, {**options, "plan": plan}), num_envs=num_envs, seed=seed)
+
+
+def _point_maze(plan: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    from softcount.envs.one_copy import OneCopy
+
+    return OneCopy(_point_maze_vector(plan, 1, 0, options))
+
+
+def _toy_vector(name: str, num_envs: int, seed: int, options: dict[str, Any]) -> VectorEnv:
+    from softcount.envs.toys import TOYS, ToyVector
+
+    return ToyVector(configure(TOYS[name], options), num_envs=num_envs, seed=seed)
+
+
+def _toy(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    from softcount.envs.one_copy import OneCopy
+
+    return OneCopy(_toy_vector(name, 1, 0, options))
+
+
+def _gymnasium(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    import gymnasium
+
+    return gymnasium.make(name, **options)
+
+
+def _all_registered() -> list[str]:
+    import gymnasium
+
+    return list(gymnasium.registry)
+
+
 FAMILIES = {
     "atari": Family(
         "Atari 2600, the paper's protocol",
@@ -187,5 +223,29 @@ FAMILIES = {
         _eight_rooms,
         build_vector=_eight_rooms_vector,
         remedy="a C++ compiler, then pip install softcount again",
+    ),
+    "point-maze": Family(
+        "a point among walls, continuous actions",
+        "envs",
+        (),
+        ("s", "n", "hook", "open"),
+        _point_maze,
+        build_vector=_point_maze_vector,
+    ),
+    "toy": Family(
+        "worlds of seconds",
+        "envs",
+        (),
+        ("catch", "chain", "cue-memory", "two-worlds"),
+        _toy,
+        build_vector=_toy_vector,
+    ),
+    "gym": Family(
+        "Gymnasium's own, and all that are registered there",
+        "envs",
+        ("gymnasium",),
+        ("CartPole-v1", "MountainCarContinuous-v0"),
+        _gymnasium,
+        _all_registered,
     ),
 }

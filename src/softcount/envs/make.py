@@ -6,6 +6,9 @@
     vizdoom/my-way-home[-sparse | -very-sparse]       MyWayHomeConfig
     dm-hard-8/baseball, …                             DmHard8Config
     eight-rooms/baseball, …                           EightRoomsConfig
+    point-maze/s, …                                   PointMazeConfig
+    toy/catch, toy/chain, toy/cue-memory, …           the fields of `toys.Catch`, …
+    gym/CartPole-v1, …                                what `gymnasium.make` takes
 
 Options are the fields of the family's config. `noisy-` before a name with images adds a
 panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`. `listing()` says what
@@ -228,6 +231,6 @@ def _find(name: str) -> tuple[Family, str]:
 def _known_names() -> list[str]:
     names = [row.name for row in listing()] + [f"{prefix}/{ALL}" for prefix in FAMILIES]
     for prefix, family in FAMILIES.items():
-        if family.all_names and family.is_installed:
+        if family.all_names and family.is_installed and prefix != "gym":  # which repeats other families' names
             names += [f"{prefix}/{rest}" for rest in family.all_names()]
     return names

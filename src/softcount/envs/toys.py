@@ -12,7 +12,7 @@ A world is a few pure rules over integer states; `ToyVector` steps copies of it 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -185,6 +185,10 @@ class Catch:
         board[copies, state[:, 0], state[:, 1]] = 1.0
         board[copies, -1, state[:, 2]] = 1.0
         return board
+
+
+TOYS: dict[str, type[Any]] = {"catch": Catch, "chain": Chain, "cue-memory": CueMemory, "two-worlds": TwoWorlds}
+"""Worlds by the names that `make` knows them by."""
 
 
 class ToyVector:
