@@ -11,6 +11,10 @@ from dataclasses import replace
 
 from softcount.agents.meme.loss import LossConfig
 from softcount.agents.meme.network import NetworkConfig
+from softcount.agents.popart import PopArtConfig
+from softcount.agents.vmpo.agent import VmpoConfig
+from softcount.agents.vmpo.loss import LossConfig as VmpoLossConfig
+from softcount.agents.vmpo.network import NetworkConfig as VmpoNetworkConfig
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import MemeRunConfig, RunConfig
@@ -124,12 +128,50 @@ LAPTOP_21 = replace(
 each other: k is smaller, and with it the bandwidth (decision 145), and the goal is worth more than
 wandering about (147)."""
 
+VMPO_DM_HARD_8 = replace(
+    DM_HARD_8,
+    agent="VMPO-RECODE-AP",
+    env="dm-hard-8/all",
+    env_options={"actions": "continuous"},
+    num_envs=128,
+    vmpo=VmpoConfig(loss=VmpoLossConfig(discount=0.997)),
+)
+"""The paper's multi-task experiment, as far as it is described; the rest is V-MPO's. Decision 246."""
+
+VMPO_LAPTOP = replace(
+    LAPTOP,
+    agent="VMPO-RECODE-AP",
+    num_envs=32,
+    relabel=False,
+    vmpo=VmpoConfig(
+        network=VmpoNetworkConfig(torso=GridConfig(), core="none", core_size=64, head_size=64),
+        loss=VmpoLossConfig(
+            discount=0.98,
+            intrinsic_weight=0.3,
+            temperature_limit=0.3,
+            kl_limit=0.01,
+            mean_limit=0.05,
+            cov_limit=1e-4,
+        ),
+        popart=PopArtConfig(step=1e-3),
+        optimiser=OptimiserConfig(learning_rate=3e-3, weight_decay=0.0),
+        dual_learning_rate=0.1,
+        target_update_period=8,
+        unroll_length=20,
+        batch_size=4,
+        strict=True,
+    ),
+)
+"""V-MPO in small worlds on two cores: many small batches, fast multipliers. Decision 245."""
+
 PRESETS = {
     "laptop": LAPTOP,
     "laptop-21": LAPTOP_21,
     "atari": ATARI,
     "atari-letter": ATARI_LETTER,
     "dm-hard-8": DM_HARD_8,
+    "vmpo-laptop": VMPO_LAPTOP,
+    "vmpo-dm-hard-8": VMPO_DM_HARD_8,
 }
 
 
