@@ -35,6 +35,7 @@ from softcount.launch.local import LocalLoop
 from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, VMPO_LAPTOP
 from softcount.representations.embedding import EmbeddingConfig
+from softcount.tensors import module_state
 from softcount.torsos import MlpConfig
 
 FOLDER, IMAGES = Path("results/vmpo"), Path("docs/images")
@@ -168,8 +169,10 @@ def measure(variant: Variant, seed: int) -> dict[str, Any]:
     config = replace(variant.config, seed=seed, overlap=False)
     loop = make_loop(config)
     if variant.forgets:
-        for network in (loop.roles.learner.agent.online, loop.roles.inference.network):  # type: ignore[attr-defined]
+        agent: Any = loop.roles.learner.agent
+        for network in (agent.online, loop.roles.inference.network):
             network.core = Forgetful(network.core)
+        agent.published = module_state(agent.online, copy=True)
     points = []
     for number in range(1, POINTS + 1):
         while loop.num_steps < config.steps * number / POINTS:
