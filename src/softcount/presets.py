@@ -26,7 +26,7 @@ from softcount.representations.make import GRID, GRID_TRAINER, RepresentationCon
 from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.taxonomy import parse
-from softcount.torsos import GridConfig
+from softcount.torsos import GridConfig, MlpConfig, SmallConfig
 
 ATARI = RunConfig(
     env="atari/montezuma_revenge",
@@ -142,9 +142,8 @@ VMPO_LAPTOP = replace(
     LAPTOP,
     agent="VMPO-RECODE-AP",
     num_envs=32,
-    relabel=False,
     vmpo=VmpoConfig(
-        network=VmpoNetworkConfig(torso=GridConfig(), core="none", core_size=64, head_size=64),
+        network=VmpoNetworkConfig(torso="small", core="none", core_size=64, head_size=64),
         loss=VmpoLossConfig(
             discount=0.98,
             intrinsic_weight=0.3,
@@ -161,6 +160,15 @@ VMPO_LAPTOP = replace(
         batch_size=4,
         strict=True,
     ),
+    representation=replace(
+        LAPTOP.representation,
+        embedding=EmbeddingConfig(
+            torso=SmallConfig(images=GridConfig(channels=2), vectors=MlpConfig(hidden_sizes=(64, 64))),
+            dim=16,
+            layer_norm=True,
+        ),
+        rnd=replace(LAPTOP.representation.rnd, torso="small"),
+    ),
 )
 """V-MPO in small worlds on two cores: many small batches, fast multipliers. Decision 245."""
 
@@ -175,17 +183,23 @@ PRESETS = {
 }
 
 
+VMPO_FOR = ((LAPTOP, VMPO_LAPTOP), (DM_HARD_8, VMPO_DM_HARD_8))
+"""V-MPO's own preset where one of MEME's is asked for."""
+
+
 def suited(preset: RunConfig, agent: str) -> RunConfig:
     """Returns a preset as it suits an agent: what was chosen for counts stays with counts.
 
     Episodic bonuses are not relabelled: they depend on the episode. A predictor learns as in its paper, at
     a constant rate and without a slow copy, which are there to let an embedding settle. At the paper's
-    scale NGU's predictor has NGU's sizes.
+    scale NGU's predictor has NGU's sizes. V-MPO has presets of its own for the same worlds.
 
     >>> suited(LAPTOP, "MEME-RECODE-AP") == LAPTOP, suited(LAPTOP, "MEME-NGU-AP").meme.relabel
     (True, False)
     """
     recipe = parse(agent)
+    if recipe.agent == "vmpo":
+        preset = next((own for other, own in VMPO_FOR if preset is other), preset)
     config = replace(preset, agent=agent)
     if recipe.bonus in ("recode", "place_count", "none"):
         return config

@@ -1,4 +1,4 @@
-"""What roles ask of an agent: MEME with its replay, and a random one with continuous actions and a queue."""
+"""What roles ask of an agent: MEME with its replay, V-MPO with its queue, and a random one."""
 
 from dataclasses import replace
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from contracts.proxies import far_away
 from contracts.wanderer import Drifter, Meadow, Network, Noise
+from launch.small_vmpo import MAZE, POINT
 from launch.test_local import TINY, assert_same, everything
 
 from softcount import store
@@ -56,9 +57,16 @@ def wandering(env_seed=0):
 
 
 PLAIN = with_fields(TINY, {"meme.relabel": False, "recode.reembed_every": 0})
-MAKERS = {"meme": lambda: build(PLAIN), "wanderer": wandering}
+MAKERS = {
+    "meme": lambda: build(PLAIN),
+    "vmpo": lambda: build(MAZE),
+    "vmpo, continuous": lambda: build(POINT),
+    "wanderer": wandering,
+}
 EVALUATORS = {
     "meme": lambda roles: build_evaluator(TINY, roles.inference),
+    "vmpo": lambda roles: build_evaluator(MAZE, roles.inference),
+    "vmpo, continuous": lambda roles: build_evaluator(POINT, roles.inference),
     "wanderer": lambda roles: Evaluator(Meadow(3), roles.inference),
 }
 

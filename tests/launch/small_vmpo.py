@@ -18,8 +18,7 @@ MAZE = replace(
     TINY,
     agent="VMPO-RECODE-AP",
     num_envs=NUM_ENVS,
-    relabel=False,
-    reembed_every=0,
+    recode=replace(TINY.recode, reembed_every=0),
     env_options={"size": 7, "layout": 1, "max_steps": 9},
     vmpo=VmpoConfig(
         network=NetworkConfig(torso=MLP, core="lstm", core_size=8, head_size=8),

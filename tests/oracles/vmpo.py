@@ -27,7 +27,9 @@ def categorical_kl(before, after):
 def gaussian_log_prob(policy, drawn):
     mean, std = policy
     parts = zip(mean, std, drawn, strict=True)
-    return sum(math.log(math.exp(-((u - m) ** 2) / (2 * s * s)) / (s * math.sqrt(2 * math.pi))) for m, s, u in parts)
+    return sum(
+        math.log(math.exp(-((u - m) ** 2) / (2 * s * s)) / (s * math.sqrt(2 * math.pi))) for m, s, u in parts
+    )
 
 
 def gaussian_kl(before, after, per_dimension=False):
@@ -78,8 +80,7 @@ def e_step(advantages, chosen, eta, limit):
 
 
 def popart(mean, second, scale, targets, step, lower, upper):
-    """One task's statistics after single steps, one return after the other; order must not matter for the mean of
-    many equal steps, so returns enter as their mean, n times."""
+    """One task's statistics after n single steps, each with the mean of the batch's n returns."""
     if not targets:
         return mean, second, scale
     average = sum(targets) / len(targets)

@@ -61,7 +61,7 @@ class RecurrentBody(nn.Module):
     def unroll(
         self, inputs: Inputs, state: tuple[Tensor, ...], generator: torch.Generator | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Features `[T, B, num_features]`; `generator` draws one stochastic-depth mask per trace in training."""
+        """Features `[T, B, num_features]`; `generator` draws a mask of stochastic depth for each trace."""
         features = encode(self.torso, inputs.observation, generator)
         if self.core is None:
             return features, state

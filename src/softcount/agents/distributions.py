@@ -6,8 +6,9 @@
     continuous        mean and std, in units of        KL_mean = ½ Σ ((μ − μ_b) / σ_b)²
                       the box scaled to [−1, 1]        KL_cov  = ½ Σ ((σ_b / σ)² − 1 + 2 ln(σ / σ_b))
 
-All are of the policy that acted (b) to the one that learns. The two of a Gaussian are decoupled [V-MPO]: the
-first has the old σ, the second the old μ, and they do not add up to the whole KL. Learners use tensors, actors arrays.
+All are of the policy that acted (b) to the one that learns. The two of a Gaussian are decoupled
+[V-MPO]: the first has the old σ, the second the old μ, and they do not add up to the whole KL. Learners
+use tensors, actors arrays.
 
 A Gaussian's sample u may lie outside of the box; what is sent is clip(u, −1, 1), scaled. Likelihoods are of
 u: it is what the policy said.
@@ -189,4 +190,4 @@ class DiagonalGaussian:
     def to_env(self, drawn: Array) -> Array:
         inside = (np.clip(drawn, -1.0, 1.0) + 1) / 2
         sent = self.low + inside * (self.high - self.low)
-        return np.clip(sent, self.low, self.high).astype(np.float32)
+        return np.asarray(np.clip(sent, self.low, self.high), np.float32)

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from softcount.validation import between, check_fields
+
 
 @dataclass(frozen=True, kw_only=True)
 class PopArtConfig:
@@ -28,8 +30,7 @@ class PopArtConfig:
     """Values are never measured in more."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.step < 1:
-            raise ValueError(f"PopArt's step is {self.step}; expected a number between 0 and 1")
+        check_fields(self, step=between(0, 1, "()"))
         if not 0 < self.scale_least < self.scale_most:
             raise ValueError(
                 f"PopArt's scale is kept between {self.scale_least} and {self.scale_most}; "

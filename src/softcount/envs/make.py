@@ -231,6 +231,8 @@ def _find(name: str) -> tuple[Family, str]:
 def _known_names() -> list[str]:
     names = [row.name for row in listing()] + [f"{prefix}/{ALL}" for prefix in FAMILIES]
     for prefix, family in FAMILIES.items():
-        if family.all_names and family.is_installed and prefix != "gym":  # which repeats other families' names
+        if (
+            family.all_names and family.is_installed and prefix != "gym"
+        ):  # which repeats other families' names
             names += [f"{prefix}/{rest}" for rest in family.all_names()]
     return names

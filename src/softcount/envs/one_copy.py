@@ -32,7 +32,7 @@ class OneCopy(gymnasium.Env[Array, Any]):
             low, high = np.array(actions.low, np.float32), np.array(actions.high, np.float32)
             self.action_space = gymnasium.spaces.Box(low, high)
         else:
-            self.action_space = gymnasium.spaces.MultiDiscrete(actions.nums)
+            self.action_space = gymnasium.spaces.MultiDiscrete(list(actions.nums))
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, dict[str, Any]]:
         """Starts an episode; a seed starts the generator anew."""

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from softcount.envs.spaces import checked_actions
 from softcount.types import ActionSpec, Array, ArraySpec, ContinuousActions, ObservationSpec, State, TimeStep
+from softcount.validation import at_least, between, check_fields
 
 CELLS = 10
 """Cells per side."""
@@ -64,14 +65,7 @@ class PointMazeConfig:
     """Steps after which an episode is cut."""
 
     def __post_init__(self) -> None:
-        if self.plan not in get_args(Plan):
-            raise ValueError(f"plan is {self.plan!r}; expected one of {', '.join(get_args(Plan))}")
-        if not 0 < self.push < 1 or self.slip < 0:
-            raise ValueError(
-                f"push is {self.push} and slip {self.slip}; expected a push between 0 and 1, a slip of 0 or more"
-            )
-        if self.max_steps < 1:
-            raise ValueError(f"max_steps is {self.max_steps}; expected at least 1")
+        check_fields(self, push=between(0, 1, "(]"), slip=at_least(0), max_steps=at_least(1))
 
 
 class PointMaze:

@@ -187,7 +187,12 @@ class Catch:
         return board
 
 
-TOYS: dict[str, type[Any]] = {"catch": Catch, "chain": Chain, "cue-memory": CueMemory, "two-worlds": TwoWorlds}
+TOYS: dict[str, type[Any]] = {
+    "catch": Catch,
+    "chain": Chain,
+    "cue-memory": CueMemory,
+    "two-worlds": TwoWorlds,
+}
 """Worlds by the names that `make` knows them by."""
 
 

@@ -1,7 +1,7 @@
 """V-MPO learns small worlds, each with a control that must fail.
 
     world          needs                            control
-    catch, chain   learning at all                  weights without preference (η → ∞, all of D): clones itself
+    catch, chain   learning at all                  no preference (η → ∞, all of D): it clones itself
     CartPole       the same, further                the same
     cue memory     the recurrent state              the state is forgotten at every step
     trust region   the multiplier α                 α held at 0
@@ -13,7 +13,8 @@
 
     python -m softcount.experiments.vmpo_learning [WORLD ...] [--seeds 0 1 2]
 
-writes one file per run to `results/vmpo`, and `docs/images/vmpo_WORLD.png`. Runs that are there are not made again.
+writes one file per run to `results/vmpo`, and `docs/images/vmpo_WORLD.png`. Runs that are there are not
+made again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 import torch
 
 from softcount.agents.vmpo.loss import LossConfig
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
 from softcount.experiments.figures.jobs import SEEDS, Job, Row, new_figure, per_seed, read, run, save_picture
 from softcount.experiments.meme_learning import Forgetful
@@ -71,6 +73,12 @@ def _on_vectors(config: RunConfig) -> RunConfig:
     return _network(replace(config, env_options={}, representation=representation), torso=MLP)
 
 
+def _atoms(num: int) -> RecodeBonusConfig:
+    """A memory for so many atoms."""
+    recode = VMPO_LAPTOP.recode
+    return replace(recode, memory=replace(recode.memory, size=num, warmup_atoms=num))
+
+
 def _clone(config: RunConfig) -> RunConfig:
     """Every action of a batch is as good as every other."""
     return _vmpo(config, loss={"top_fraction": 1.0, "temperature_start": 1e6}, dual_learning_rate=1e-12)
@@ -85,7 +93,9 @@ PLAIN = _vmpo(
 )
 CATCH = replace(PLAIN, env="toy/catch", steps=40_000)
 CHAIN = replace(PLAIN, env="toy/chain", steps=40_000)
-CART_POLE = _vmpo(replace(PLAIN, env="gym/CartPole-v1", steps=100_000), unroll_length=20, target_update_period=4)
+CART_POLE = _vmpo(
+    replace(PLAIN, env="gym/CartPole-v1", steps=100_000), unroll_length=20, target_update_period=4
+)
 CUE = _vmpo(
     _network(replace(PLAIN, env="toy/cue-memory", num_envs=32, steps=400_000), core="lstm"),
     loss={"temperature_limit": 0.3},
@@ -101,7 +111,7 @@ SQUARE = replace(
     _on_vectors(VMPO_LAPTOP),
     env="point-maze/s",
     steps=300_000,
-    memory=replace(VMPO_LAPTOP.memory, size=800, warmup_atoms=800),
+    recode=_atoms(800),
 )
 LAYOUTS = (0, 1, 2, 3)
 MAZES = replace(
@@ -109,16 +119,14 @@ MAZES = replace(
     env=",".join(f"disco-maze:layout={layout}" for layout in LAYOUTS),
     env_options={"size": 9, "lethal": False, "observation": "palette", "max_steps": 200},
     steps=300_000,
-    memory=replace(VMPO_LAPTOP.memory, size=1000, warmup_atoms=1000),
+    recode=_atoms(1000),
 )
 UNEQUAL = replace(
     MAZES,
     env=",".join(f"disco-maze:layout={layout}:goal_reward={100 if layout == 3 else 1}" for layout in LAYOUTS),
 )
-ONE_MAZE = replace(MAZES, env="disco-maze:layout=1", steps=150_000, memory=VMPO_LAPTOP.memory)
-ONE_MAZE_MEME = replace(
-    LAPTOP, env="disco-maze:layout=1", env_options=MAZES.env_options, steps=150_000
-)
+ONE_MAZE = replace(MAZES, env="disco-maze:layout=1", steps=150_000, recode=VMPO_LAPTOP.recode)
+ONE_MAZE_MEME = replace(LAPTOP, env="disco-maze:layout=1", env_options=MAZES.env_options, steps=150_000)
 
 WORLDS: dict[str, dict[str, Variant]] = {
     "catch": {"V-MPO": Variant(config=CATCH), "clones itself": Variant(config=_clone(CATCH))},
@@ -127,9 +135,7 @@ WORLDS: dict[str, dict[str, Variant]] = {
     "cue-memory": {"V-MPO": Variant(config=CUE), "state forgotten": Variant(config=CUE, forgets=True)},
     "trust-region": {
         "V-MPO": Variant(config=HASTY),
-        "alpha held at 0": Variant(
-            config=_vmpo(HASTY, loss={"kl_limit": 1e9, "kl_multiplier_start": 1e-8})
-        ),
+        "alpha held at 0": Variant(config=_vmpo(HASTY, loss={"kl_limit": 1e9, "kl_multiplier_start": 1e-8})),
     },
     "point-maze": {
         "RECODE-AP": Variant(config=SQUARE),
@@ -140,9 +146,7 @@ WORLDS: dict[str, dict[str, Variant]] = {
         "goal of 1, beta 0.3": Variant(config=SQUARE),
         "goal of 1, beta 3": Variant(config=_vmpo(SQUARE, loss={"intrinsic_weight": 3.0})),
         "goal of 10, beta 3": Variant(
-            config=replace(
-                _vmpo(SQUARE, loss={"intrinsic_weight": 3.0}), env_options={"goal_reward": 10.0}
-            )
+            config=replace(_vmpo(SQUARE, loss={"intrinsic_weight": 3.0}), env_options={"goal_reward": 10.0})
         ),
     },
     "four-mazes": {
@@ -160,7 +164,15 @@ WORLDS: dict[str, dict[str, Variant]] = {
         "MEME": Variant(config=replace(ONE_MAZE_MEME, agent="MEME")),
     },
 }
-WATCHED = ("kl_distance", "mean_distance", "kl_multiplier", "eta", "entropy", "effective_samples", "value_scale")
+WATCHED = (
+    "kl_distance",
+    "mean_distance",
+    "kl_multiplier",
+    "eta",
+    "entropy",
+    "effective_samples",
+    "value_scale",
+)
 
 
 def measure(variant: Variant, seed: int) -> dict[str, Any]:

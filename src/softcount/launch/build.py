@@ -149,9 +149,7 @@ def build_vmpo(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
     )
     num_values = num_tasks if vmpo.value_per_task else 1
     network = ActingVmpo(env.observation_spec, env.action_spec, vmpo.network, num_tasks=num_values)
-    behaviour = SamplingBehaviour(
-        agent.distribution, env.num_envs, evaluates_greedily=vmpo.evaluation_greedy
-    )
+    behaviour = SamplingBehaviour(agent.distribution, env.num_envs, evaluates_greedily=vmpo.evaluation_greedy)
     queue = OnPolicyQueue(
         vmpo.unroll_length, vmpo.batch_size, env.num_envs, seed=seeds.replay, is_strict=vmpo.strict
     )

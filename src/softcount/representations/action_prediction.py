@@ -15,10 +15,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from softcount.torsos.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Draws, Metrics, masked_mean
 from softcount.torsos import mlp
+from softcount.torsos.actions import ActionCoding
 from softcount.types import ActionSpec, ObservationSpec, Sequence, is_transition
 from softcount.validation import at_least, check_fields, each
 

@@ -20,12 +20,12 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from softcount.torsos.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Draws, Metrics, masked_mean
 from softcount.representations.gated_transformer import GatedTransformer, GatedTransformerConfig
 from softcount.representations.masking import couple, draw_masks, starts
 from softcount.torsos import mlp
+from softcount.torsos.actions import ActionCoding
 from softcount.types import ActionSpec, ObservationSpec, Sequence, is_transition
 from softcount.validation import at_least, between, check_fields, each
 

@@ -9,6 +9,7 @@ divided by 255) and returns `[N, out_features]`. Which one is a config, or its n
     "nfnet"             the paper's residual torso for Atari   (Table "MEME hyperparameters")
     "nfnet-dm-hard-8"   the same, deeper, for DM-HARD-8
     "mlp"               flat vectors
+    "small"             "grid" for images, "mlp" for vectors
 
 Dict observations get one torso per key and the features side by side. Any module of
 your own with an `out_features` stands where a name stands.
@@ -92,7 +93,17 @@ class MlpConfig:
         check_fields(self, hidden_sizes=each(at_least(1)))
 
 
-TorsoConfig: TypeAlias = GridConfig | DqnConfig | NfNetConfig | MlpConfig
+@dataclass(frozen=True, kw_only=True)
+class SmallConfig:
+    """For small worlds of either kind: a grid where an image is seen, dense layers where a vector is."""
+
+    images: GridConfig = GridConfig()
+    """What reads images."""
+    vectors: MlpConfig = MlpConfig(hidden_sizes=(64,))
+    """What reads vectors."""
+
+
+TorsoConfig: TypeAlias = GridConfig | DqnConfig | NfNetConfig | MlpConfig | SmallConfig
 TorsoChoice: TypeAlias = str | TorsoConfig | nn.Module | Mapping[str, Any]
 """A name, a config, a module of one's own, or one of these per key of a dict observation."""
 
@@ -105,6 +116,7 @@ TORSOS: dict[str, TorsoConfig] = {
     "nfnet": NFNET_ATARI,
     "nfnet-dm-hard-8": NFNET_DM_HARD_8,
     "mlp": MlpConfig(),
+    "small": SmallConfig(),
 }
 
 
@@ -129,6 +141,8 @@ def make_torso(torso: TorsoChoice, spec: ObservationSpec) -> Torso:
         if torso not in TORSOS:
             raise ValueError(f"torso is {torso!r}; expected one of {', '.join(TORSOS)}, a config or a module")
         torso = TORSOS[torso]
+    if isinstance(torso, SmallConfig):
+        torso = torso.vectors if len(spec.shape) < 2 else torso.images
     if isinstance(torso, MlpConfig):
         return MlpTorso(spec, torso)
     if isinstance(torso, GridConfig):

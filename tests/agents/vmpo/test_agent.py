@@ -1,6 +1,7 @@
 """One update against plain Python, PopArt around the step, publication, state, and bad input."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -96,7 +97,9 @@ def make_batch(agent, space="discrete", seed=0, tasks=(0, 0, 0, 1, 1, 1)):
 
 def as_policy(numbers, space):
     numbers = np.asarray(numbers, float).tolist()
-    return {"discrete": [numbers], "several": [numbers[:2], numbers[2:]], "box": [numbers[:2], numbers[2:]]}[space]
+    return {"discrete": [numbers], "several": [numbers[:2], numbers[2:]], "box": [numbers[:2], numbers[2:]]}[
+        space
+    ]
 
 
 def read_traces(agent, sequence, space, intrinsic=None):
@@ -284,9 +287,7 @@ def test_what_acts_changes_every_period_only():
     for _ in range(6):
         agent.update(batch)
         published.append({name: array.copy() for name, array in agent.parameters().items()})
-    is_new = [
-        any((a[name] != b[name]).any() for name in a) for a, b in zip(published, published[1:], strict=False)
-    ]
+    is_new = [any((a[name] != b[name]).any() for name in a) for a, b in pairwise(published)]
     assert is_new == [False, False, True, False, False, True]
     online = {name: tensor.numpy() for name, tensor in agent.online.state_dict().items()}
     for name, array in agent.parameters().items():
@@ -325,7 +326,7 @@ def test_learning_from_one_batch_makes_its_better_half_likelier(space):
 
 
 @pytest.mark.parametrize(
-    "make, message",
+    ("make", "message"),
     [
         (lambda: VmpoConfig(target_update_period=1), "target_update_period is 1; expected at least 2"),
         (lambda: VmpoConfig(unroll_length=1), "unroll_length is 1; expected at least 2"),
@@ -337,7 +338,7 @@ def test_learning_from_one_batch_makes_its_better_half_likelier(space):
         ),
         (
             lambda: make_agent().update(make_batch(make_agent()), weights=np.ones(BATCH)),
-            "importance weights were given; expected none",
+            "weights were given; expected none",
         ),
     ],
 )

@@ -60,7 +60,9 @@ def test_discrete(name):
         temperature_limit=given["eps_eta"], kl_limit=given["eps_alpha"], top_fraction=given["top_fraction"]
     )
     nothing = torch.zeros(len(is_valid), dtype=torch.float64)
-    terms = Terms(nothing, nothing, numbers(given["advantage"]), log_prob, distances, is_valid, nothing.long())
+    terms = Terms(
+        nothing, nothing, numbers(given["advantage"]), log_prob, distances, is_valid, nothing.long()
+    )
     losses, psi = vmpo_loss(terms, eta, {"kl": alpha}, config)
     assert (psi > 0).tolist() == expected["chosen"]
     close(psi, expected["psi"])
@@ -95,7 +97,9 @@ def test_gaussian(name):
         temperature_limit=given["eps_eta"], mean_limit=given["eps_mean"], cov_limit=given["eps_cov"]
     )
     nothing = torch.zeros(len(is_valid), dtype=torch.float64)
-    terms = Terms(nothing, nothing, numbers(given["advantage"]), log_prob, distances, is_valid, nothing.long())
+    terms = Terms(
+        nothing, nothing, numbers(given["advantage"]), log_prob, distances, is_valid, nothing.long()
+    )
     num = distribution.num_distances["mean"]
     losses, psi = vmpo_loss(terms, eta, {key: alpha.expand(num) for key, alpha in alphas.items()}, limits)
     close(psi, expected["psi"])
@@ -170,9 +174,7 @@ def test_popart_of_many_targets_does_not_overshoot():
 @pytest.mark.parametrize("trace", ["1.0", "0.95"])
 def test_returns_of_packed_episodes(trace):
     given, expected = read("returns_packed")
-    columns = {
-        key: torch.tensor(given[key])[:, None] for key in ("is_first", "is_last", "is_terminal")
-    }
+    columns = {key: torch.tensor(given[key])[:, None] for key in ("is_first", "is_last", "is_terminal")}
     value = numbers(given["value"])[:, None]
     config = LossConfig(discount=given["discount"], trace_discount=float(trace))
     found = returns_of(numbers(given["reward_of_arrival"])[:, None], value, Episodes(**columns), config)
@@ -192,7 +194,7 @@ def test_returns_within_an_episode():
     close((found - value[:-1])[:, 0], expected["advantages"])
 
 
-@pytest.mark.parametrize("kl, after", [(0.5, "alpha_after"), (0.0, "alpha_after_if_kl_is_0")])
+@pytest.mark.parametrize(("kl", "after"), [(0.5, "alpha_after"), (0.0, "alpha_after_if_kl_is_0")])
 def test_a_multiplier_at_its_floor_can_return(kl, after):
     given, expected = read("dual_projection")
     duals = Duals({"kl": 1}, LossConfig(kl_multiplier_start=given["alpha"]))

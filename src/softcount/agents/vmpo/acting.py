@@ -1,7 +1,7 @@
 """How V-MPO acts: it draws from its policy, in evaluation too, and writes down what it drew from.
 
-Rows keep `policy`, the parameters of the policy that acted, and `raw_action`, what was drawn before it was made to
-fit the world. The learner's trust region is around the former, likelihoods are of the latter.
+Rows keep `policy`, the parameters of the policy that acted, and `raw_action`, what was drawn before it
+was made to fit the world. The learner's trust region is around the former, likelihoods are of the latter.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ advantages, give the better half its weights, take one Adam step on all losses, 
 positive. Every `target_update_period` updates what was learned acts (`parameters()`); in between,
 the policy is held near the one that does.
 
-PopArt goes around the step: returns in the old units, then new statistics, losses in the new units, the step, and at
-last the output layer is rescaled. Rescaled before, it would change what the gradient was taken of.
+PopArt goes around the step: returns in the old units, then new statistics, losses in the new units, the
+step, and at last the output layer is rescaled. Before, that would change what the gradient is taken of.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from softcount.agents.popart import PopArtConfig, Statistics, art, in_units, of_
 from softcount.agents.returns import is_transition
 from softcount.agents.vmpo.loss import Episodes, LossConfig, Terms, returns_of, vmpo_loss
 from softcount.agents.vmpo.network import NetworkConfig, Outputs, VmpoNetwork
-from softcount.optimiser import OptimiserConfig, make_optimiser
+from softcount.optimiser import OptimiserConfig, clip_gradients, make_optimiser
 from softcount.tensors import load_module, load_optimiser, module_state, optimiser_state, to_tensors
 from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State
+from softcount.validation import above, at_least, check_fields
 
 SMALLEST_MULTIPLIER = 1e-8
 """Temperature and multipliers are put back to this after a step that went below [V-MPO]."""
@@ -55,23 +56,18 @@ class VmpoConfig:
     batch_size: int = 128
     """Traces in a batch; divides the number of environments."""
     strict: bool = False
-    """Publish what the last batch of an unroll taught before the next unroll begins: data are then as fresh as can be,
-    and acting waits for learning."""
+    """Publish what the last batch of an unroll taught before the next unroll begins: data are then as fresh
+    as can be, and acting waits for learning."""
     evaluation_greedy: bool = False
     """Evaluate with the most likely actions in place of drawn ones."""
 
     def __post_init__(self) -> None:
         if self.target_update_period < 2:
             raise ValueError(
-                f"target_update_period is {self.target_update_period}; expected at least 2: with 1 the policy "
-                "that acted is the one that learns, all distances are 0 and the trust region does nothing"
+                f"target_update_period is {self.target_update_period}; expected at least 2: with 1 the "
+                "policy that acted is the one that learns, distances are 0 and the trust region does nothing"
             )
-        if self.unroll_length < 2:
-            raise ValueError(f"unroll_length is {self.unroll_length}; expected at least 2")
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size is {self.batch_size}; expected at least 1")
-        if not self.dual_learning_rate > 0:
-            raise ValueError(f"dual_learning_rate is {self.dual_learning_rate}; expected a positive number")
+        check_fields(self, unroll_length=at_least(2), batch_size=at_least(1), dual_learning_rate=above(0))
 
 
 class Duals(nn.Module):
@@ -83,7 +79,9 @@ class Duals(nn.Module):
         self.temperature = nn.Parameter(torch.tensor(config.temperature_start, dtype=torch.float64))
         self.multipliers = nn.ParameterDict(
             {
-                name: torch.full((num,), start.get(name, config.gaussian_multiplier_start), dtype=torch.float64)
+                name: torch.full(
+                    (num,), start.get(name, config.gaussian_multiplier_start), dtype=torch.float64
+                )
                 for name, num in num_distances.items()
             }
         )
@@ -148,11 +146,13 @@ class Vmpo:
     ) -> tuple[None, dict[str, float]]:
         """Learns from `[T+1, B]` rows (T transitions), once; there is no order, hence no priorities.
 
-        Rows carry `extras` `policy` and `raw_action` (who acted, what was drawn), `prev_intrinsic` and `task`.
+        Rows carry the extras `policy` and `raw_action` (who acted, what was drawn), `prev_intrinsic`, `task`.
         `intrinsic_targets` `[T+1, B]` take the place of the stored intrinsic rewards in the returns.
         """
         if weights is not None:
-            raise ValueError("importance weights were given; expected none: V-MPO learns from each trace once")
+            raise ValueError(
+                "importance weights were given; expected none: V-MPO learns from each trace once"
+            )
         sequence = to_tensors(sequence, self.device)
         outputs, _ = self.online(inputs_of(sequence), sequence.state)
         reward = self._reward(sequence, intrinsic_targets)
@@ -173,7 +173,8 @@ class Vmpo:
         intrinsic = (
             steps.intrinsic if intrinsic_targets is None else to_tensors(intrinsic_targets, self.device)
         )
-        return steps.reward.double() + self.config.loss.intrinsic_weight * intrinsic.double()
+        reward: Tensor = steps.reward.double() + self.config.loss.intrinsic_weight * intrinsic.double()
+        return reward
 
     def _terms(self, sequence: Sequence, outputs: Outputs, reward: Tensor) -> tuple[Terms, Statistics]:
         """Returns what the losses need, and the statistics that PopArt takes on after the step."""
@@ -206,8 +207,7 @@ class Vmpo:
         self.optimiser.zero_grad()
         self.dual_optimiser.zero_grad()
         loss.backward()
-        limit = self.config.optimiser.max_grad_norm
-        norm = nn.utils.clip_grad_norm_(self.online.parameters(), float("inf") if limit is None else limit)
+        norm = clip_gradients(self.online.parameters(), self.config.optimiser)
         self.optimiser.step()
         self.dual_optimiser.step()
         self.duals.project()

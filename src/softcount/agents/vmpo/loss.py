@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from softcount.agents.returns import is_transition, lambda_returns
+from softcount.validation import above, at_least, between, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class LossConfig:
     top_half: Literal["batch", "task"] = "batch"
     """Whether this part is taken of the whole batch, or of each task apart."""
     normalise_advantages: bool = True
-    """Measure advantages in units of their task's returns; raw ones favour the task with the largest rewards."""
+    """Measure advantages in units of their task's returns; raw ones favour the task that pays most."""
     temperature_limit: float = 0.1
     """ε_η: how far ψ may be from uniform over the better half."""
     kl_limit: float = 0.002
@@ -56,21 +57,20 @@ class LossConfig:
     """Both α of a Gaussian before learning."""
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("discount", 0.0, 1.0),
-            ("trace_discount", 0.0, 1.0),
-            ("top_fraction", 0.0, 1.0),
-        ):
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected a number in [{least:g}, {most:g}]")
-        for name in (
-            *("temperature_limit", "kl_limit", "mean_limit", "cov_limit"),
-            *("temperature_start", "kl_multiplier_start", "gaussian_multiplier_start"),
-        ):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected a positive number")
-        if self.top_half not in ("batch", "task"):
-            raise ValueError(f"top_half is {self.top_half!r}; expected 'batch' or 'task'")
+        check_fields(
+            self,
+            discount=between(0, 1),
+            trace_discount=between(0, 1),
+            intrinsic_weight=at_least(0),
+            top_fraction=between(0, 1, "(]"),
+            temperature_limit=above(0),
+            kl_limit=above(0),
+            mean_limit=above(0),
+            cov_limit=above(0),
+            temperature_start=above(0),
+            kl_multiplier_start=above(0),
+            gaussian_multiplier_start=above(0),
+        )
 
     def limits(self) -> dict[str, float]:
         """Bounds of all distances, by name."""
@@ -94,12 +94,15 @@ def returns_of(reward: Tensor, value: Tensor, episodes: Episodes, config: LossCo
     return lambda_returns(reward[1:], discount, value[1:], trace)
 
 
-def top_half(advantage: Tensor, is_valid: Tensor, fraction: float = 0.5, group: Tensor | None = None) -> Tensor:
-    """Says which transitions are among the best; all that reach the threshold are, so that order decides nothing.
+def top_half(
+    advantage: Tensor, is_valid: Tensor, fraction: float = 0.5, group: Tensor | None = None
+) -> Tensor:
+    """Says which transitions are among the best: all that reach the threshold, so that order decides nothing.
 
     With `group`, the best of each group.
 
-    >>> top_half(torch.tensor([3.0, 1.0, 2.0, 2.0, 9.0]), torch.tensor([True, True, True, True, False])).tolist()
+    >>> is_valid = torch.tensor([True, True, True, True, False])
+    >>> top_half(torch.tensor([3.0, 1.0, 2.0, 2.0, 9.0]), is_valid).tolist()
     [True, False, True, True, False]
     """
     if group is not None:

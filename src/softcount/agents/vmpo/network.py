@@ -21,6 +21,7 @@ from softcount.agents.popart import PopArtHead
 from softcount.agents.protocols import Inputs
 from softcount.torsos import TorsoChoice
 from softcount.types import ActionSpec, ObservationSpec
+from softcount.validation import at_least, check_fields
 
 POLICY_START = 0.01
 """What the last layer of the policy is multiplied with before learning."""
@@ -40,6 +41,9 @@ class NetworkConfig:
     """Hidden units before the policy, and before the values."""
     gaussian: GaussianConfig = field(default_factory=GaussianConfig)
     """The policy of continuous actions."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, core_size=at_least(1), head_size=at_least(1))
 
 
 class Outputs(NamedTuple):
@@ -79,8 +83,8 @@ class VmpoNetwork(RecurrentBody):
         self.value_hidden = nn.Linear(self.num_features, config.head_size)
         self.value_out = PopArtHead(config.head_size, num_tasks)
         with torch.no_grad():
-            self.policy_out.weight *= POLICY_START
-            self.policy_out.bias *= POLICY_START
+            for parameter in self.policy_out.parameters():
+                parameter.mul_(POLICY_START)
 
     def forward(self, inputs: Inputs, state: tuple[Tensor, ...]) -> tuple[Outputs, tuple[Tensor, ...]]:
         """Unrolls over `[T, B]`."""
