@@ -120,8 +120,8 @@ def test_actions_of_any_kind_travel_from_the_behaviour_to_world_and_learner(name
 
 
 def test_the_recurrent_state_is_stored_before_each_trace(name):
-    if name == "meme":
-        return  # its state is checked against the network in `tests/launch/test_local_wires.py`
+    if name != "wanderer":
+        return  # networks are checked in `tests/launch/test_local_wires.py` and `test_vmpo.py`
     roles = MAKERS[name]()
     samples = []
     sample = roles.replay.sample

@@ -91,7 +91,12 @@ PLAIN = _vmpo(
     batch_size=8,
     target_update_period=2,
 )
-CATCH = replace(PLAIN, env="toy/catch", steps=40_000)
+CATCH = _vmpo(
+    replace(PLAIN, env="toy/catch", steps=40_000),
+    optimiser=replace(PLAIN.vmpo.optimiser, learning_rate=1e-2),
+    batch_size=4,
+    target_update_period=10,
+)
 CHAIN = replace(PLAIN, env="toy/chain", steps=40_000)
 CART_POLE = _vmpo(
     replace(PLAIN, env="gym/CartPole-v1", steps=100_000), unroll_length=20, target_update_period=4
@@ -104,9 +109,7 @@ CUE = _vmpo(
     batch_size=16,
     target_update_period=4,
 )
-HASTY = _vmpo(
-    CATCH, optimiser=replace(CATCH.vmpo.optimiser, learning_rate=1e-2), target_update_period=10, batch_size=4
-)
+HASTY = _vmpo(CATCH, optimiser=replace(CATCH.vmpo.optimiser, learning_rate=3e-2))
 SQUARE = replace(
     _on_vectors(VMPO_LAPTOP),
     env="point-maze/s",
@@ -214,8 +217,8 @@ def _mean(numbers: Sequence[float]) -> float | None:
     return round(float(np.mean(numbers)), 4) if numbers else None
 
 
-def jobs_of(world: str, seeds: Sequence[int]) -> list[Job]:
-    """The runs of one world, all variants of a seed before the next seed."""
+def jobs_of(world: str, seeds: Sequence[int], variants: Sequence[str] = ()) -> list[Job]:
+    """The runs of one world, all variants (or these) of a seed before the next seed."""
     return [
         Job(
             key=f"{world}__{name.replace(' ', '-').replace(',', '')}__seed{seed}",
@@ -225,6 +228,7 @@ def jobs_of(world: str, seeds: Sequence[int]) -> list[Job]:
         )
         for seed in seeds
         for name, variant in WORLDS[world].items()
+        if not variants or name in variants
     ]
 
 
@@ -281,12 +285,13 @@ SHOWN = {"catch": "return", "cart-pole": "return", "cue-memory": "return", "trus
 """What a world's picture shows where it is not the success."""
 
 
-def main(worlds: Sequence[str], seeds: Sequence[int], *, plot_only: bool) -> None:
+def main(
+    worlds: Sequence[str], seeds: Sequence[int], variants: Sequence[str] = (), *, plot_only: bool = False
+) -> None:
     """Runs what is missing, and draws."""
     for world in worlds:
-        jobs = jobs_of(world, seeds)
         if not plot_only:
-            run(jobs, FOLDER)
+            run(jobs_of(world, seeds, variants), FOLDER)
         rows = read(jobs_of(world, SEEDS), FOLDER)
         if rows:
             print("\n".join(describe(world, rows)))
@@ -299,6 +304,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("worlds", nargs="*", metavar="WORLD", default=list(WORLDS), help=", ".join(WORLDS))
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--variants", nargs="+", default=(), help="only these of each world")
     parser.add_argument("--plot", action="store_true", help="run nothing, only draw what is there")
     arguments = parser.parse_args()
-    main(arguments.worlds, arguments.seeds, plot_only=arguments.plot)
+    main(arguments.worlds, arguments.seeds, arguments.variants, plot_only=arguments.plot)
