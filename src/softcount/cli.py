@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def train(arguments: list[str]) -> int:
-    """softcount train NAME: trains any MEME agent of the paper's taxonomy."""
+    """softcount train NAME: trains any agent of the paper's taxonomy."""
     first = argparse.ArgumentParser("softcount train", add_help=False, allow_abbrev=False)
     first.add_argument("--preset", choices=sorted(PRESETS), default="laptop")
     first.add_argument("--run", type=Path)
@@ -172,7 +172,7 @@ def show_list(arguments: list[str]) -> int:
     from softcount.envs.make import listing
     from softcount.taxonomy import AGENTS, EMBEDDINGS, ON_EMBEDDINGS, WHOLE
 
-    print("agents           " + ", ".join(AGENTS) + "   (VMPO is not there yet)")
+    print("agents           " + ", ".join(AGENTS))
     print("bonuses          " + ", ".join([*ON_EMBEDDINGS, *WHOLE]))
     print("representations  " + ", ".join(EMBEDDINGS) + "   (after " + ", ".join(ON_EMBEDDINGS) + ")")
     print("presets          " + ", ".join(PRESETS))

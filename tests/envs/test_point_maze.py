@@ -114,5 +114,5 @@ def test_bad_settings_say_what_was_expected():
         PointMazeConfig(push=0.0)
     with pytest.raises(ValueError, match="plan is 'q'"):
         PointMazeConfig(plan="q")
-    with pytest.raises(ValueError, match="action .* is illegal"):
+    with pytest.raises(ValueError, match="is illegal"):
         still().step(np.float32([[2.0, 0.0]]))

@@ -10,8 +10,10 @@ from fakes import dm_hard_8_server as fake
 
 from softcount import cli
 from softcount.agents.meme.network import NetworkConfig
+from softcount.agents.vmpo.network import NetworkConfig as VmpoNetworkConfig
 from softcount.config import RunConfig, with_fields
 from softcount.envs.families import EIGHT_GAMES, EIGHT_TASKS
+from softcount.envs.make import parse_tasks
 from softcount.experiments.figures import frozen_agent, paper_scale
 from softcount.experiments.figures.paper_scale import EXPERIMENTS
 from softcount.presets import ATARI, DM_HARD_8
@@ -40,6 +42,7 @@ def shrink(config: RunConfig, **env_options) -> RunConfig:
     )
     return replace(
         config,
+        env=config.env.replace("/all", "/baseball,dm-hard-8/drawbridge"),
         num_envs=2,
         evaluation_episodes=1,
         env_options=config.env_options | env_options,
@@ -48,6 +51,13 @@ def shrink(config: RunConfig, **env_options) -> RunConfig:
             network=NetworkConfig(torso=TORSO, core_size=8, head_size=8, num_mixtures=2),
             replay=replace(config.meme.replay, trace_length=6, period=3, capacity=8, min_traces=2),
             batch_size=2,
+        ),
+        vmpo=replace(
+            config.vmpo,
+            network=VmpoNetworkConfig(torso=TORSO, core_size=8, head_size=8),
+            unroll_length=3,
+            batch_size=2,
+            target_update_period=2,
         ),
         recode=replace(
             config.recode, memory=replace(config.recode.memory, size=20, warmup_atoms=5, neighbours=3)
@@ -190,6 +200,15 @@ def test_the_papers_games_tasks_agents_and_seeds_are_all_there():
     noisy = next(EXPERIMENTS["noisy_montezuma"].runs())
     assert noisy.env == "noisy-atari/montezuma_revenge"
     assert noisy.recode.memory.size == 50_000
+
+
+def test_many_tasks_are_one_run_with_continuous_actions():
+    runs = list(EXPERIMENTS["dm_hard_8_multi_task"].runs())
+    assert {c.agent for c in runs} == {"VMPO-RECODE-AP", "VMPO-BYOL-Explore"}
+    assert all(c.env_options == {"actions": "continuous"} for c in runs)
+    assert len(parse_tasks(runs[0].env)) == len(EIGHT_TASKS)
+    assert runs[0].num_envs % runs[0].vmpo.batch_size == 0
+    assert runs[0].vmpo.batch_size % len(EIGHT_TASKS) == 0
 
 
 def test_ablations_change_one_thing():
