@@ -4,7 +4,7 @@
     PYTHONPATH=tests python -m mutants --tenth         a tenth that goes by the commit
     PYTHONPATH=tests python -m mutants --only memory/  those whose key or file holds this text
 
-Ends with 1 if a mutant survives, if a snippet is gone, or if a test that noticed also fails on the right code.
+Ends with 1 if a mutant survives, a snippet is gone, or a test that noticed one fails on the right code too.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def as_record(verdict: Verdict) -> dict[str, object]:
 
 def keep(path: Path, verdicts: Sequence[Verdict], seconds: float, num_at_once: int) -> None:
     """Writes the results of a run."""
-    verdicts = sorted(verdicts, key=lambda x: (x.mutant.key.partition("/")[0], int(x.mutant.key.split("/")[1])))
+    verdicts = sorted(
+        verdicts, key=lambda x: (x.mutant.key.partition("/")[0], int(x.mutant.key.split("/")[1]))
+    )
     record = {
         "machine": machine(),
         "at_once": num_at_once,
@@ -74,7 +76,9 @@ def keep(path: Path, verdicts: Sequence[Verdict], seconds: float, num_at_once: i
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--only", default="", help="text that a mutant's key or file must hold")
     arguments.add_argument("--tenth", type=int, nargs="?", default=NOBODY, const=BY_COMMIT, help="0 to 9")
     arguments.add_argument("--at-once", type=int, default=os.cpu_count() or 1, help="how many run at once")

@@ -17,7 +17,10 @@ import nanobind
 from mutants.entries import ROOT, Mutant
 
 FOLDER = ROOT / "build" / "mutants"
-MODULE_OF = {"rooms": "_rooms", "palette": "_palette"}  # by how a file's name starts; all others are the memory's
+MODULE_OF = {
+    "rooms": "_rooms",
+    "palette": "_palette",
+}  # by how a file's name starts; all others are the memory's
 
 
 def module_of(mutant: Mutant) -> str:

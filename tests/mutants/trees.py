@@ -18,7 +18,11 @@ from mutants.entries import ROOT, Mutant
 
 COPIED = ("src", "tests")
 NOT_LINKED = {*COPIED, ".git", ".venv", "build"}
-MODULES = {"_native": "softcount.memory", "_palette": "softcount.torsos", "_rooms": "softcount.envs.eight_rooms"}
+MODULES = {
+    "_native": "softcount.memory",
+    "_palette": "softcount.torsos",
+    "_rooms": "softcount.envs.eight_rooms",
+}
 
 
 class Tree:

@@ -2,8 +2,8 @@
 
     python -m mutants.worker        in a copy of the project, see `trees.py`
 
-Reads one JSON line per job, {"tests": [...], "limit": seconds, "stops": at the first failure}, and answers with
-one. `softcount` itself is imported in the fork only, so every fork sees the copy as it is at that moment.
+Reads one JSON line per job, {"tests": [...], "limit": seconds, "stops": at the first failure}, and answers
+with one. `softcount` itself is imported in the fork only, so that every fork sees the copy as it then is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ import sys
 import time
 from typing import Any
 
-WARM = ("torch", "hypothesis", "pytest_timeout", "gymnasium", "safetensors.numpy", "matplotlib.figure", "PIL.Image")
+WARM = (
+    "torch",
+    "hypothesis",
+    "pytest_timeout",
+    "gymnasium",
+    "safetensors.numpy",
+    "matplotlib.figure",
+    "PIL.Image",
+)
 PASSED, FAILED = 0, 1  # pytest's exit codes; all others mean that the tests could not be run
 
 

@@ -1,4 +1,4 @@
-"""Takes the finder of the editable install away, so that `softcount` is the copy that comes first on the path.
+"""Takes the editable install's finder away, so that `softcount` is the copy that comes first on the path.
 
 Python runs this file by its name when it starts, also in processes that tests start.
 """
