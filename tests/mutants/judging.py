@@ -127,7 +127,7 @@ class Court:
                 answer = worker.ask(mutant.killed_by, self.limit)
         except subprocess.CalledProcessError as error:
             return Verdict(mutant, UNUSABLE, f"does not compile: {error.stdout[-400:]}", 0.0)
-        return Verdict(mutant, *_outcome(answer), round(time.monotonic() - started, 1))
+        return Verdict(mutant, *outcome_of(answer), round(time.monotonic() - started, 1))
 
     @contextlib.contextmanager
     def _held(self, worker: Worker, mutant: Mutant) -> Iterator[None]:
@@ -143,7 +143,7 @@ class Court:
             worker.tree.place(module, built_module(module))
 
 
-def _outcome(answer: dict[str, Any]) -> tuple[str, str | None]:
+def outcome_of(answer: dict[str, Any]) -> tuple[str, str | None]:
     """Reads how the tests ended: a mutant must be noticed by a test, not by failing to import."""
     if answer["is_late"]:
         return HUNG, answer["last"]
