@@ -28,15 +28,10 @@ from softcount.experiments.machine import machine
 SOURCES = ROOT / "src" / "softcount"
 TESTS = {
     "memory": ("tests/memory", "tests/paper/test_memory_tables.py"),
-    "bonuses": ("tests/bonuses", "tests/contracts/test_bonuses.py", "tests/roles/test_memory_server.py"),
-    "agents": ("tests/agents", "tests/contracts/test_agents.py", "tests/roles"),
-    "replay": ("tests/replay", "tests/roles/test_replay_server.py", "tests/launch/test_local.py"),
-    "roles": (
-        "tests/roles",
-        "tests/contracts/test_roles.py",
-        "tests/launch/test_local_wires.py",
-        "tests/launch/test_local.py",
-    ),
+    "bonuses": ("tests/bonuses", "tests/contracts/test_bonuses.py"),
+    "agents": ("tests/agents", "tests/roles/test_actor.py"),
+    "replay": ("tests/replay", "tests/roles/test_replay_server.py"),
+    "roles": ("tests/roles",),
 }
 """Which tests are those of an area."""
 

@@ -26,10 +26,18 @@ class Told(nn.Module):
 
 
 class Network(nn.Module):
-    """A network that answers with its state."""
+    """A network that answers with all that it was told, one column for each part."""
 
     def act(self, inputs, condition, state):
-        return state[0][:, None], state
+        parts = (
+            inputs.prev_action,
+            inputs.reward,
+            inputs.prev_intrinsic,
+            inputs.is_first,
+            condition,
+            state[0],
+        )
+        return torch.stack([part.float() for part in parts], -1), (state[0] + 1,)
 
 
 def worker():
@@ -41,20 +49,28 @@ def test_what_has_no_history_is_embedded_as_a_first_observation():
     np.testing.assert_array_equal(features.embedding, [[1, 0, 7]] * 4)
 
 
-def test_a_request_brings_its_history_to_the_representation_and_takes_its_state_back():
+def request():
     rows = np.arange(3, dtype=np.float32)
-    request = Request(
+    return Request(
         observation=np.zeros((3, 2), np.float32),
         prev_action=np.array([4, 0, 2]),
-        reward=rows,
-        prev_intrinsic=rows,
+        reward=0.1 * rows,
+        prev_intrinsic=0.5 + rows,
         is_first=np.array([False, True, False]),
-        condition=np.zeros(3, np.int64),
+        condition=np.array([7, 8, 9]),
         state=(10 * rows,),
         feature_state=(100 * rows,),
     )
-    reply = worker()(request)
+
+
+def test_a_request_brings_its_history_to_the_network_and_takes_its_state_back():
+    reply = worker()(request())
+    told = [[4, 0, 0.5, 0, 7, 0], [0, 0.1, 1.5, 1, 8, 10], [2, 0.2, 2.5, 0, 9, 20]]
+    np.testing.assert_allclose(reply.policy, told, rtol=1e-6)
+    np.testing.assert_array_equal(reply.state[0], [1, 11, 21])
+
+
+def test_a_request_brings_its_history_to_the_representation_and_takes_its_state_back():
+    reply = worker()(request())
     np.testing.assert_array_equal(reply.features.embedding, [[0, 4, 0], [1, 0, 100], [0, 2, 200]])
-    np.testing.assert_array_equal(reply.policy[:, 0], [0, 10, 20])
-    np.testing.assert_array_equal(reply.state[0], [0, 10, 20])
     np.testing.assert_array_equal(reply.feature_state[0], [1, 101, 201])
