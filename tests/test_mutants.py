@@ -71,10 +71,15 @@ def test_tests_that_could_not_be_run_kill_nothing(said):
 
 def test_tenths_share_all_mutants_out():
     mutants = [mutant(key=f"{area}/{i}") for area in "ab" for i in range(1, 18)]
-    tenths = [chosen(mutants, tenth, "") for tenth in range(10)]
+    tenths = [chosen(mutants, tenth) for tenth in range(10)]
     assert sorted(x.key for tenth in tenths for x in tenth) == sorted(x.key for x in mutants)
     assert all({x.key[0] for x in tenth} == {"a", "b"} for tenth in tenths)
-    assert [x.key for x in chosen(mutants, NOBODY, "b/")] == [f"b/{i}" for i in range(1, 18)]
+    assert [x.key for x in chosen(mutants, NOBODY, ["b", "a/3"])] == [
+        "a/3",
+        *(f"b/{i}" for i in range(1, 18)),
+    ]
+    assert chosen(mutants, NOBODY, [KERNELS]) == mutants
+    assert chosen(mutants, NOBODY, ["a/"]) == []
 
 
 def test_a_wrong_line_dies_a_harmless_one_survives_and_the_copy_is_right_again():

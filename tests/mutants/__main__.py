@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests python -m mutants                 all of them, about ten minutes on two cores
     PYTHONPATH=tests python -m mutants --tenth         a tenth that goes by the commit
-    PYTHONPATH=tests python -m mutants --only memory/  those whose key or file holds this text
+    PYTHONPATH=tests python -m mutants --only memory roles/3    an area, a single one, or those of a file
 
 Ends with 1 if a mutant survives, a snippet is gone, or a test that noticed one fails on the right code too.
 """
@@ -33,9 +33,9 @@ def tenth_of_commit() -> int:
     return int(asked.stdout, 16) % 10
 
 
-def chosen(mutants: Sequence[Mutant], tenth: int, only: str) -> list[Mutant]:
-    """Returns the mutants to run; every tenth has some of each area."""
-    picked = [x for x in mutants if only in x.key or only in x.file]
+def chosen(mutants: Sequence[Mutant], tenth: int, only: Sequence[str] = ()) -> list[Mutant]:
+    """Returns the mutants to run: of some areas, keys or files, or all; every tenth has some of each area."""
+    picked = [x for x in mutants if not only or {x.area, x.key, x.file} & set(only)]
     return picked if tenth == NOBODY else picked[tenth::10]
 
 
@@ -60,9 +60,7 @@ def as_record(verdict: Verdict) -> dict[str, object]:
 
 def keep(path: Path, verdicts: Sequence[Verdict], seconds: float, num_at_once: int) -> None:
     """Writes the results of a run."""
-    verdicts = sorted(
-        verdicts, key=lambda x: (x.mutant.key.partition("/")[0], int(x.mutant.key.split("/")[1]))
-    )
+    verdicts = sorted(verdicts, key=lambda x: (x.mutant.area, int(x.mutant.key.split("/")[1])))
     record = {
         "machine": machine(),
         "at_once": num_at_once,
@@ -79,7 +77,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--only", default="", help="text that a mutant's key or file must hold")
+    arguments.add_argument("--only", nargs="+", default=(), help="areas, keys (memory/7) or files")
     arguments.add_argument("--tenth", type=int, nargs="?", default=NOBODY, const=BY_COMMIT, help="0 to 9")
     arguments.add_argument("--at-once", type=int, default=os.cpu_count() or 1, help="how many run at once")
     arguments.add_argument("--limit", type=float, default=120.0, help="seconds after which one hangs")

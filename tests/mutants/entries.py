@@ -29,6 +29,10 @@ class Mutant:
     killed_by: tuple[str, ...]  # tests, as pytest names them
 
     @property
+    def area(self) -> str:
+        return self.key.partition("/")[0]
+
+    @property
     def is_native(self) -> bool:
         return self.file.startswith("native/")
 
