@@ -43,6 +43,19 @@ def test_what_is_written_is_read_back(tmp_path):
     np.testing.assert_array_equal(saved.segments["1"]["rows"], np.ones(3))
 
 
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (np.zeros((2, 3)), None),
+        (np.zeros((5, 1)), None),  # lists and arrays may be longer than new ones
+        (np.zeros((2, 3), np.int64), "a.b is int64 of shape (2, 3); expected float64 like (2, 3)"),
+        (np.zeros(6), "a.b is float64 of shape (6,); expected float64 like (2, 3)"),
+    ],
+)
+def test_an_array_of_another_type_or_number_of_axes_does_not_fit(found, reason):
+    assert checkpoint.find_misfit({"a": {"b": found}}, {"a": {"b": np.ones((2, 3))}}) == reason
+
+
 def test_segments_are_written_once_and_removed_when_no_longer_named(tmp_path):
     assert write(tmp_path, 1, segments=("0", "1")) == ["0", "1"]
     assert write(tmp_path, 2, segments=("0", "1", "2")) == ["2"]

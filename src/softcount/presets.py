@@ -111,7 +111,7 @@ LAPTOP = RunConfig(
     evaluate_every=50_000,
     report_every=10_000,
 )
-"""Small mazes on two cores. |M| should be about eight times the number of places (`docs/agent/small_mazes.md`)."""
+"""Small mazes on two cores (`docs/agent/small_mazes.md`). |M| should be about eight times their places."""
 
 LAPTOP_21 = replace(
     LAPTOP,

@@ -52,11 +52,11 @@ FAR_APART = [[0, 0], [100, 0], [0, 300], [-700, 50]]
 def test_every_atom_goes_where_the_observation_that_founded_it_is_seen_now():
     server = server_of()
     show(server, FAR_APART)
-    show(server, [[0, 0.5]])  # near: moves the first atom, founds nothing
+    show(server, [[0, 0.5], [40, 9000]])  # near: moves the first atom, founds nothing; far: founds one
     assert 0 < memory_of(server).atoms[0, 1] < 0.5
     before = memory_of(server).state_dict()
     follow(server, -2.0)
-    np.testing.assert_array_equal(memory_of(server).atoms, -2.0 * np.array(FAR_APART))
+    np.testing.assert_array_equal(memory_of(server).atoms, -2.0 * np.array([*FAR_APART, [40, 9000]]))
     after = memory_of(server).state_dict()
     for name in before.keys() - {"atoms"}:
         np.testing.assert_array_equal(after[name], before[name], err_msg=name)

@@ -25,6 +25,7 @@ from softcount.config import with_fields
 from softcount.envs.make import make
 from softcount.launch import build as build_module
 from softcount.launch.build import build, build_evaluator, seeds_of
+from softcount.memory import native_engine as native
 from softcount.memory.episodic import EpisodicConfig
 from softcount.presets import suited
 from softcount.runs.run import make_loop
@@ -160,6 +161,19 @@ def test_what_every_bonus_is_made_of_is_configured():
         assert bonus.config.memory == replace(near, dim=dim)
     assert bonus.config.largest_factor == 2.5
     assert build(config).memory.bonus.memory.engine == "numpy"
+
+
+def test_the_memory_has_the_configured_number_of_threads(monkeypatch):
+    made = []
+
+    class Recording(native.NativeEngine):
+        def __init__(self, config, num_threads):
+            made.append(num_threads)
+            super().__init__(config, num_threads)
+
+    monkeypatch.setattr(native, "NativeEngine", Recording)
+    build(replace(TINY, engine="native", memory_threads=3))
+    assert made == [3]
 
 
 TWO_TASKS = {"env": "disco-maze:layout=1,disco-maze:layout=2", "env_options": {"size": 7}}

@@ -174,6 +174,9 @@ def test_metrics_of_the_pending_update_survive(tmp_path):
     state = loop.state_dict()["loop"]["pending"]
     assert "losses/loss" in state["names"]
     assert json.dumps(state["values"])
+    restored = loop_of(TINY, False)
+    restored._load_counters(loop.state_dict()["loop"])
+    assert restored.pending.result().metrics == dict(zip(state["names"], state["values"]))
 
 
 @pytest.mark.parametrize("overlap", [False, True])

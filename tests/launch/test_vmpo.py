@@ -14,7 +14,7 @@ from softcount import store
 from softcount.agents.body import inputs_of
 from softcount.agents.vmpo.network import VmpoNetwork
 from softcount.launch.build import build
-from softcount.launch.run import METRICS, Run, make_loop
+from softcount.runs.run import METRICS, Run, make_loop
 from softcount.tensors import load_module, to_tensors
 from softcount.types import map_arrays
 

@@ -178,9 +178,12 @@ def test_gradients_agree_with_finite_differences():
 def test_new_masks_at_every_training_loss_and_the_same_in_evaluation():
     casm = make()
     sequence = sample_sequence(SPEC, ACTIONS)
-    assert casm.loss(sequence)[0].item() == casm.loss(sequence)[0].item()
+    held_out = casm.loss(sequence)[0].item()
+    assert casm.loss(sequence)[0].item() == held_out
     casm.train()
     assert casm.loss(sequence)[0].item() != casm.loss(sequence)[0].item()
+    casm.eval()  # no parameter has changed, only draws were made
+    assert casm.loss(sequence)[0].item() == held_out
 
 
 def test_figure_needs_masks():

@@ -33,6 +33,42 @@ def test_every_environment_plays_one_episode_and_training_is_untouched():
     assert_same(before, everything(loop))
 
 
+class Elsewhere:
+    """Environments that make up where their copies are, and remember it with which rows ended an episode."""
+
+    def __init__(self, env):
+        self.env, self.rows, self.rng = env, [], np.random.default_rng(0)
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+    def reset(self, seed=None):
+        return self._placed(self.env.reset(seed))
+
+    def step(self, actions):
+        return self._placed(self.env.step(actions))
+
+    def _placed(self, timestep):
+        places = self.rng.integers(-1, 1000, self.env.num_envs)
+        places[self.rng.random(self.env.num_envs) < 0.3] = -1
+        self.rows.append((places.tolist(), timestep.is_last.tolist()))
+        return timestep._replace(place=places)
+
+
+def test_places_are_those_of_the_episodes_that_count_and_nowhere_is_none():
+    loop = loop_of(TINY, False)
+    evaluator = build_evaluator(replace(TINY, evaluation_episodes=4), loop.roles.inference)
+    evaluator.env = elsewhere = Elsewhere(evaluator.env)
+    evaluation = evaluator(FixedMixture(0, 1, 1.0), loop.roles.memory, seed=0)
+    counted, is_over = set(), [False] * 4
+    for places, ends in elsewhere.rows:
+        counted |= {place for place, over in zip(places, is_over) if not over and place != -1}
+        is_over = [over or end for over, end in zip(is_over, ends)]
+    assert evaluation.places == counted
+    everywhere = {place for places, _ in elsewhere.rows for place in places}
+    assert everywhere - counted > {-1}  # nowhere, and what copies saw after their first episode
+
+
 def test_the_same_seed_plays_the_same_episodes():
     loop = loop_of(TINY, False)
     plays = []

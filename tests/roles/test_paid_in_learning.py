@@ -14,6 +14,7 @@ from softcount.optimiser import OptimiserConfig
 from softcount.representations import Byol, EmbeddingConfig, RepresentationTrainer, TrainerConfig
 from softcount.roles.learner import Learner
 from softcount.torsos import NfNetConfig
+from softcount.torsos.nfnet import Block
 from softcount.types import ArraySpec, DiscreteActions, Sample
 
 SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)
@@ -80,13 +81,19 @@ def test_a_batch_is_paid_by_the_model_as_the_batch_found_it_and_only_where_somet
 
 def test_pay_is_made_in_evaluation_mode():
     spec = ArraySpec((16, 16, 3), "uint8")
-    torso = NfNetConfig(blocks=(2,), channels=(8,), strides=(1,), drop_rate=0.9)
+    torso = NfNetConfig(blocks=(4,), channels=(8,), strides=(1,), drop_rate=0.9)
     learns = learner(spec=spec, torso=torso)
+    for block in learns.trainer.representation.embedder.torso.modules():
+        if isinstance(block, Block):
+            block.skip_gain.data.fill_(20.0)  # it starts at 0, where leaving a block out changes nothing
     learns.trainer.representation.train()
     found = copy.deepcopy(learns.trainer.representation).eval()
     one = sample(spec=spec)
+    one.sequence.steps.observation.mul_(40)  # colours that can be told apart
+    surprise = found.surprise(one.sequence)
+    assert not torch.allclose(copy.deepcopy(found).train().surprise(one.sequence), surprise, rtol=1e-2)
     learns(one)
-    expected = expected_pay(found.surprise(one.sequence).numpy(), one.sequence.steps, "paid")
+    expected = expected_pay(surprise.numpy(), one.sequence.steps, "paid")
     np.testing.assert_allclose(learns.agent.calls[0].intrinsic_targets, expected, rtol=1e-4, atol=1e-6)
 
 

@@ -18,6 +18,7 @@ from softcount.config import with_fields
 from softcount.config_json import to_json
 from softcount.metrics import TIMING_PREFIX
 from softcount.presets import suited
+from softcount.roles.actor import Episode
 from softcount.runs import run as run_module
 from softcount.runs.metrics_log import read_metrics
 from softcount.runs.run import Run
@@ -103,6 +104,23 @@ def test_an_evaluation_plays_the_arm_whose_mean_is_best_over_all_bandits(tmp_pat
     run.close()
     assert len(evaluation.episodes) == SMALL.evaluation_episodes
     assert {episode.condition for episode in evaluation.episodes} == {4}
+
+
+def test_evaluations_of_other_seeds_and_steps_play_other_episodes(tmp_path):
+    def seeds(name, seed):
+        asked = []
+        run = Run.create(tmp_path / name, replace(SMALL, seed=seed))
+        run.evaluator = lambda behaviour, memory, *, seed, keep_frames: asked.append(seed)
+        run.evaluate()
+        run.loop.step()
+        run.loop.step()  # the first of all rows is no step
+        run.evaluate()
+        run.lock.release()
+        return asked
+
+    one, same, other = seeds("one", 0), seeds("same", 0), seeds("other", 1)
+    assert one == same
+    assert len({*one, *other}) == 4
 
 
 def step_of(run):
@@ -239,6 +257,24 @@ def finished(tmp_path_factory):
 def run_folder(finished, tmp_path):
     shutil.copytree(finished, tmp_path / "run")
     return tmp_path / "run"
+
+
+def test_reports_of_after_the_checkpoint_are_forgotten_when_a_run_goes_on(run_folder):
+    before = (run_folder / "metrics.jsonl").read_bytes()
+    with (run_folder / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 999999}\n')  # would be done again
+    Run.resume(run_folder).close()
+    assert (run_folder / "metrics.jsonl").read_bytes() == before
+
+
+def test_reports_are_means_over_episodes_and_success_is_extrinsic():
+    episodes = [Episode(2.0, 0.5, 10, 0, 0), Episode(0.0, 7.0, 20, 1, 0), Episode(-1.0, 0.0, 60, 1, 0)]
+    found = run_module._describe_episodes(episodes, ("near", "far"))
+    measures = ("episodic_return", "intrinsic_return", "episodic_length", "success_rate")
+    expected = {"": (1 / 3, 2.5, 30, 1 / 3), "/near": (2, 0.5, 10, 1), "/far": (-0.5, 3.5, 40, 0)}
+    for task, numbers in expected.items():
+        assert [found[f"charts/{measure}{task}"] for measure in measures] == pytest.approx(numbers)
+    assert (found["charts/episodes"], found["charts/episodes/far"]) == (3, 2)
 
 
 def contents(folder):

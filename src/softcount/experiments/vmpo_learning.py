@@ -34,9 +34,9 @@ from softcount.config import RunConfig
 from softcount.experiments.figures.jobs import SEEDS, Job, Row, new_figure, per_seed, read, run, save_picture
 from softcount.experiments.meme_learning import Forgetful
 from softcount.launch.local import LocalLoop
-from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, VMPO_LAPTOP
 from softcount.representations.embedding import EmbeddingConfig
+from softcount.runs.run import make_loop
 from softcount.tensors import module_state
 from softcount.torsos import MlpConfig
 

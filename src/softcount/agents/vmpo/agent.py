@@ -19,12 +19,11 @@ from torch import Tensor, nn
 
 from softcount.agents.body import inputs_of
 from softcount.agents.popart import PopArtConfig, Statistics, art, in_units, of_units
-from softcount.agents.returns import is_transition
 from softcount.agents.vmpo.loss import Episodes, LossConfig, Terms, returns_of, vmpo_loss
 from softcount.agents.vmpo.network import NetworkConfig, Outputs, VmpoNetwork
 from softcount.optimiser import OptimiserConfig, clip_gradients, make_optimiser
 from softcount.tensors import load_module, load_optimiser, module_state, optimiser_state, to_tensors
-from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State
+from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State, is_transition
 from softcount.validation import above, at_least, check_fields
 
 SMALLEST_MULTIPLIER = 1e-8

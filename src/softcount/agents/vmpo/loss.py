@@ -21,7 +21,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from softcount.agents.returns import is_transition, lambda_returns
+from softcount.agents.returns import lambda_returns
+from softcount.types import is_transition
 from softcount.validation import above, at_least, between, check_fields
 
 
