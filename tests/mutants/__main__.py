@@ -1,6 +1,6 @@
 """Makes the code wrong, one line at a time, and fails if no test notices.
 
-    PYTHONPATH=tests python -m mutants                 all of them, about ten minutes on two cores
+    PYTHONPATH=tests python -m mutants                 all of them
     PYTHONPATH=tests python -m mutants --tenth         a tenth that goes by the commit
     PYTHONPATH=tests python -m mutants --only memory roles/3    an area, a single one, or those of a file
 
