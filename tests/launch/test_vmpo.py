@@ -9,7 +9,6 @@ import pytest
 import torch
 from launch.small_vmpo import CONFIGS, MAZE, NUM_ENVS, UNROLL
 from launch.test_local import assert_same, everything
-from softcount.runs.run import METRICS, Run, make_loop
 
 from softcount import store
 from softcount.agents.body import inputs_of
