@@ -6,7 +6,7 @@
     cue memory     the recurrent state              the state is forgotten at every step
     trust region   the multiplier α                 α held at 0
     point maze     the bonus, continuous actions    no bonus
-    wandering      a goal worth more than a stroll  β so large that bonuses outweigh the goal: it is avoided
+    wandering      a stroll that costs no goal      β so large that a stroll is worth more than the goal
     four mazes     one network for four tasks       no bonus
     unequal pay    units of values for each task    one set of units for all
     generality     any agent                        MEME and V-MPO, each without bonus
@@ -146,14 +146,14 @@ WORLDS: dict[str, dict[str, Variant]] = {
         "true counts": Variant(config=replace(SQUARE, agent="VMPO-COUNT")),
     },
     "wandering": {
-        "goal of 1, beta 0.3": Variant(config=SQUARE),
-        "goal of 1, beta 3": Variant(config=_vmpo(SQUARE, loss={"intrinsic_weight": 3.0})),
-        "goal of 10, beta 3": Variant(
-            config=replace(_vmpo(SQUARE, loss={"intrinsic_weight": 3.0}), env_options={"goal_reward": 10.0})
+        "beta 3": Variant(config=_vmpo(SQUARE, loss={"intrinsic_weight": 3.0})),
+        "beta 3, above its mean": Variant(
+            config=_vmpo(SQUARE, loss={"intrinsic_weight": 3.0, "intrinsic_baseline": "mean"})
         ),
     },
     "four-mazes": {
         "RECODE-AP": Variant(config=MAZES),
+        "RECODE-AP, above its mean": Variant(config=_vmpo(MAZES, loss={"intrinsic_baseline": "mean"})),
         "no bonus": Variant(config=replace(MAZES, agent="VMPO")),
     },
     "unequal-pay": {
