@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mutants.entries import EQUIVALENT, LISTS, ROOT, Mutant, problems, read, read_list
 from mutants.judging import CRASHED, HUNG, KILLED, Court, Verdict
-from softcount.experiments.machine import machine
+from softcount.measure.machine import machine
 
 NOBODY, BY_COMMIT = -1, -2
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from mutants.entries import ROOT, Mutant
 from mutants.judging import SURVIVED, Court, Verdict
-from softcount.experiments.machine import machine
+from softcount.measure.machine import machine
 
 SOURCES = ROOT / "src" / "softcount"
 TESTS = {

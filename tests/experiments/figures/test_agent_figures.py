@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from softcount.experiments.figures import (
+from experiments.figures import (
     ages,
     bonuses,
     clusters,
@@ -14,7 +14,7 @@ from softcount.experiments.figures import (
     removal_rules,
     representations,
 )
-from softcount.experiments.figures.coverage import area, coverage_at
+from experiments.figures.coverage import area, coverage_at
 from softcount.memory import RecodeConfig
 
 

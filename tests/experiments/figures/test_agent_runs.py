@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.kept import read_kept, resolved
+from kept_results import read_kept, resolved
 from launch.test_local import TINY
 
+from experiments.figures import agent_runs
+from experiments.figures.coverage import agreement
+from experiments.figures.figure import Figure
+from experiments.figures.jobs import path_of
+from experiments.figures.registry import FIGURES
 from softcount.config import with_fields
 from softcount.config_json import from_json, to_json
 from softcount.envs.disco_maze import AGENT, PALETTE
-from softcount.experiments.figures import agent_runs
-from softcount.experiments.figures.coverage import agreement
-from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import path_of
-from softcount.experiments.figures.registry import FIGURES
 from softcount.launch.build import make_env
 from softcount.runs.run import Run, make_loop
 
