@@ -13,7 +13,7 @@ from pathlib import Path
 import tyro
 
 from softcount.config import RunConfig
-from softcount.envs.make import parse_option
+from softcount.envs.make import NOISY, parse_option
 from softcount.launch.allocator import ALLOCATOR
 from softcount.presets import PRESETS, suited
 
@@ -67,7 +67,8 @@ def train(arguments: list[str]) -> int:
         known.agent, rest = rest[0], rest[1:]
     default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
     if known.env is not None and known.env != default.env:
-        default = replace(default, env=known.env, env_options={})
+        options = default.env_options if _family(known.env) == _family(default.env) else {}
+        default = replace(default, env=known.env, env_options=options)
     default = replace(default, env_options=default.env_options | dict(map(parse_option, known.env_options)))
     description = (
         f"Trains an agent named as in the paper. First of all: --preset {'|'.join(PRESETS)} chooses the "
@@ -222,6 +223,12 @@ def _with_allocator(arguments: list[str], command: str) -> None:
         return
     environment = {**os.environ, **ALLOCATOR}
     os.execve(sys.executable, [sys.executable, "-m", "softcount.cli", command, *arguments], environment)
+
+
+def _family(env: str) -> str | None:
+    """Returns what games of one console have in common, and with it their options; None for single worlds."""
+    prefix, separator, _ = env.removeprefix(NOISY).partition("/")
+    return prefix if separator else None
 
 
 def _plain(env: str) -> str:

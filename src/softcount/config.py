@@ -23,6 +23,7 @@ from softcount.bonuses.ngu import NguConfig
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.surprise import SurpriseConfig
 from softcount.bonuses.terminal import TerminalObservations
+from softcount.envs.make import Option
 from softcount.memory import RecodeConfig
 from softcount.memory.memory import EngineName
 from softcount.replay.sequences import ReplayConfig
@@ -40,7 +41,7 @@ class RunConfig:
     """Agent, bonus and representation, named as in the paper."""
     env: str = "disco-maze"
     """Environment; `softcount list` shows them."""
-    env_options: dict[str, bool | int | float | str] = field(default_factory=dict)
+    env_options: dict[str, Option] = field(default_factory=dict)
     """Options of the environment, such as size or layout."""
     num_envs: int = 64
     """How many copies act side by side."""

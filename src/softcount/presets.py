@@ -18,11 +18,11 @@ from softcount.memory import RecodeConfig
 from softcount.replay.sequences import ReplayConfig
 from softcount.representations import make
 from softcount.representations.embedding import EmbeddingConfig
-from softcount.representations.make import GRID, GRID_TRAINER
+from softcount.representations.make import GRID, GRID_TRAINER, RepresentationConfig
 from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.taxonomy import parse
-from softcount.torsos import GridConfig
+from softcount.torsos import DqnConfig, GridConfig
 
 ATARI = RunConfig(
     env="atari/montezuma_revenge",
@@ -117,9 +117,45 @@ LAPTOP_21 = replace(
 each other: k is smaller, and with it the bandwidth (decision 145), and the goal is worth more than
 wandering about (147)."""
 
+SMALL_DQN = DqnConfig(channels=(16, 32), kernels=(6, 4), strides=(3, 2), hidden_sizes=(128,))
+
+LAPTOP_ATARI = replace(
+    LAPTOP,
+    agent="MEME-RECODE-FRAME",
+    env="atari/montezuma_revenge",
+    env_options={
+        "size": (42, 40),
+        "stack": 2,
+        "actions": ("NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "RIGHTFIRE", "LEFTFIRE"),
+        "life_loss_is_terminal": True,
+        "skip_deaths": True,
+        "clip_rewards": True,
+        "max_steps": 2000,
+        "limit_is_terminal": False,
+    },
+    meme=replace(
+        LAPTOP.meme,
+        network=NetworkConfig(torso=SMALL_DQN, core="none", core_size=128, head_size=128, num_mixtures=4),
+        loss=replace(LAPTOP.meme.loss, beta_max=0.2),
+        learning_rate=5e-4,
+    ),
+    replay=replace(LAPTOP.replay, capacity=60_000, min_traces=200),
+    memory=replace(LAPTOP.memory, size=5000, neighbours=5, warmup_atoms=2000, kernel_epsilon=1.0),
+    representation=RepresentationConfig(
+        embedding=EmbeddingConfig(torso=SMALL_DQN, dim=32, layer_norm=True),
+        rnd=RndConfig(torso=SMALL_DQN, outputs=128, hidden_sizes=(128,)),
+        newest_channels=1,
+    ),
+    evaluation_epsilon=0.01,
+    evaluation_episodes=10,
+    evaluate_every=250_000,
+)
+"""Montezuma's Revenge on one core, out of the first room in minutes; each field is in `docs/atari.md`."""
+
 PRESETS = {
     "laptop": LAPTOP,
     "laptop-21": LAPTOP_21,
+    "laptop-atari": LAPTOP_ATARI,
     "atari": ATARI,
     "atari-letter": ATARI_LETTER,
     "dm-hard-8": DM_HARD_8,
@@ -132,12 +168,15 @@ def suited(preset: RunConfig, agent: str) -> RunConfig:
     Other bonuses keep the normalisation of their own papers. Episodic ones are not relabelled: they
     depend on the episode. A predictor learns as in its paper, at a constant rate and without a slow copy,
     which are there to let an embedding settle. At the paper's scale NGU's predictor has NGU's sizes.
+    Atoms need not follow FRAME, which never changes.
 
     >>> suited(LAPTOP, "MEME-RECODE-AP") == LAPTOP, suited(LAPTOP, "MEME-RND").normaliser
     (True, None)
     """
     recipe = parse(agent)
     config = replace(preset, agent=agent)
+    if recipe.representation == "frame":
+        config = replace(config, reembed_every=0)
     if recipe.bonus in ("recode", "place_count", "none"):
         return config
     config = replace(config, normaliser=None, relabel=preset.relabel and recipe.bonus == "surprise")

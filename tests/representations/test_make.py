@@ -12,6 +12,7 @@ from softcount.representations import (
     Byol,
     Casm,
     CasmConfig,
+    Frame,
     Random,
     RandomDistillation,
     make_representation,
@@ -28,7 +29,7 @@ def build(kind, seed=0):
 
 
 def test_kinds():
-    types = [ActionPrediction, Casm, Casm, Byol, RandomDistillation, RandomDistillation, Random]
+    types = [ActionPrediction, Casm, Casm, Byol, RandomDistillation, RandomDistillation, Random, Frame]
     assert [type(build(kind)) for kind in KINDS] == types
     assert build("casm").config.mask
     assert not build("casnotm").config.mask
@@ -53,7 +54,7 @@ def test_a_seed_gives_the_same_weights_and_leaves_the_global_generator_alone(kin
 
 def test_unknown_kinds_are_named():
     with pytest.raises(
-        ValueError, match="'icm'; expected one of ap, casm, casnotm, byol, rnd, rnd-on-ap, random"
+        ValueError, match="'icm'; expected one of ap, casm, casnotm, byol, rnd, rnd-on-ap, random, frame"
     ):
         build("icm")
 

@@ -23,6 +23,7 @@ class Places(Protocol):
     map_shape: tuple[int, int]
 
     def place(self, ram: Array) -> int: ...
+    def is_dying(self, ram: Array) -> bool: ...  # between a death and the next life
     def cell_of(self, place: int) -> tuple[int, int]: ...
 
 
@@ -44,6 +45,10 @@ class MontezumaPlaces:
         row = min((255 - y) // CELL_PIXELS, self.rows - 1)
         column = min(x // CELL_PIXELS, self.columns - 1)
         return (room * self.rows + row) * self.columns + column
+
+    def is_dying(self, ram: Array) -> bool:
+        """Byte 55 counts the death down; byte 54 plays its tune until the next life stands."""
+        return bool(ram[55] != 0 or ram[54] == 6)
 
     def cell_of(self, place: int) -> tuple[int, int]:
         """Lays the rooms out as the pyramid they are."""
@@ -74,6 +79,9 @@ class PitfallPlaces:
     def place(self, ram: Array | Mapping[int, int]) -> int:
         """Counts rooms to the right of the start; room 0 does not exist."""
         return self._order.get(int(ram[1]), -1)
+
+    def is_dying(self, ram: Array) -> bool:
+        return False
 
     def cell_of(self, place: int) -> tuple[int, int]:
         """Breaks the ring into lines."""

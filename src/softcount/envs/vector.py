@@ -54,6 +54,13 @@ class GymnasiumVector:
         shape: tuple[int, int] | None = _attribute(self.envs[0], "map_shape")
         return shape
 
+    @property
+    def num_frames(self) -> int | None:
+        """Frames that all copies have played so far, where they count them."""
+        if _attribute(self.envs[0], "num_frames") is None:
+            return None
+        return sum(int(env.get_wrapper_attr("num_frames")) for env in self.envs)
+
     def cell_of(self, place: int) -> tuple[int, int]:
         """Returns where on the map a place lies."""
         cell: tuple[int, int] = self.envs[0].get_wrapper_attr("cell_of")(place)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from softcount.experiments.figures import (
     ages,
+    atari,
     bonuses,
     choices,
     clusters,
@@ -52,6 +53,7 @@ FIGURES: dict[str, Figure | Command] = {
         representations.FIGURE,
         clusters.FIGURE,
         ages.FIGURE,
+        atari.FIGURE,
         knobs.FIGURE,
         choices.FIGURE,
         *elsewhere.COMMANDS,
