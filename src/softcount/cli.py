@@ -67,7 +67,7 @@ def train(arguments: list[str]) -> int:
         known.agent, rest = rest[0], rest[1:]
     default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
     if known.env is not None and known.env != default.env:
-        options = default.env_options if _family(known.env) == _family(default.env) else {}
+        options = default.env_options if _are_of_one_family(known.env, default.env) else {}
         default = replace(default, env=known.env, env_options=options)
     default = replace(default, env_options=default.env_options | dict(map(parse_option, known.env_options)))
     description = (
@@ -225,10 +225,10 @@ def _with_allocator(arguments: list[str], command: str) -> None:
     os.execve(sys.executable, [sys.executable, "-m", "softcount.cli", command, *arguments], environment)
 
 
-def _family(env: str) -> str | None:
-    """Returns what games of one console have in common, and with it their options; None for single worlds."""
-    prefix, separator, _ = env.removeprefix(NOISY).partition("/")
-    return prefix if separator else None
+def _are_of_one_family(env: str, other: str) -> bool:
+    """Whether both are games of one console, say: then they have the same options."""
+    (family, slash, _), (family_of_other, _, _) = (e.removeprefix(NOISY).partition("/") for e in (env, other))
+    return bool(slash) and family == family_of_other
 
 
 def _plain(env: str) -> str:

@@ -40,7 +40,7 @@ def test_kinds():
     assert isinstance(both.surprising, RandomDistillation)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "ap+rnd"])
+@pytest.mark.parametrize("kind", [*(kind for kind in KINDS if kind != "frame"), "ap+rnd"])
 def test_a_seed_gives_the_same_weights_and_leaves_the_global_generator_alone(kind):
     torch.manual_seed(5)
     before = torch.get_rng_state()

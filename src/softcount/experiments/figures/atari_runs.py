@@ -27,7 +27,7 @@ from softcount.presets import LAPTOP_ATARI, suited
 FOLDER = Path("results/atari")
 RUNS = Path("runs/atari")
 STEPS = 1_000_000
-MOST_SECONDS = 1800.0
+MOST_SECONDS = 1000.0
 KEPT = {
     "frames": "charts/frames",
     "return": "charts/episodic_return",
