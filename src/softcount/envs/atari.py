@@ -327,11 +327,11 @@ def _chosen_actions(ale: Any, config: AtariConfig) -> list[Any]:
 
 
 def _places_of(config: AtariConfig) -> Places | None:
-    if config.game in PLACES:
-        return PLACES[config.game]()
-    if config.skip_deaths:
+    places: Places | None = PLACES[config.game]() if config.game in PLACES else None
+    if config.skip_deaths and (places is None or not places.tells_deaths):
+        known = [game for game in PLACES if PLACES[game]().tells_deaths]
         raise ValueError(
             f"skip_deaths is on, but how {config.game} shows a death is not known; "
-            f"expected one of {', '.join(PLACES)}, or skip_deaths=false"
+            f"expected {' or '.join(known)}, or skip_deaths=false"
         )
-    return None
+    return places

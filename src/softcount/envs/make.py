@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 NOISY = "noisy-"
 ALL = "all"
+THREADS = "num_threads"
+"""Option of families that let go of Python's lock: on how many threads copies are stepped."""
 Config = TypeVar("Config")
 Option: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...]
 """What an option of an environment can be."""
@@ -102,6 +104,7 @@ class Family:
     all_names: Callable[[], list[str]] | None = None  # every name that works, where there are more
     build_vector: Callable[..., VectorEnv] | None = None  # (rest, num_envs, seed, options) instead of `build`
     remedy: str = ""  # what makes it available, where installing the extra does not
+    steps_on_threads: bool = False  # whether the option `num_threads` makes copies step side by side
 
     @property
     def is_installed(self) -> bool:
@@ -287,11 +290,13 @@ def _build(name: str, num_envs: int, seed: int, options: dict[str, Any], first_c
         return family.build_vector(rest, num_envs, seed, options)
     from softcount.envs.vector import GymnasiumVector
 
+    num_threads = options.get(THREADS, 1) if family.steps_on_threads else 1
+    own = {name: x for name, x in options.items() if not (family.steps_on_threads and name == THREADS)}
     envs: list[gymnasium.Env[Any, Any]] = []
     try:
         for i in range(num_envs):
-            envs.append(family.build(rest, first_copy + i, options))
-        return GymnasiumVector(envs, seed=seed)
+            envs.append(family.build(rest, first_copy + i, own))
+        return GymnasiumVector(envs, seed=seed, num_threads=num_threads)
     except BaseException:
         for env in envs:
             env.close()
@@ -388,6 +393,7 @@ FAMILIES = {
         EIGHT_GAMES,
         _atari,
         _all_games,
+        steps_on_threads=True,
     ),
     "minigrid": Family(
         "MiniGrid",
