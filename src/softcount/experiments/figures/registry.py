@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from softcount.experiments.figures import (
     ages,
     atari,
+    atari_streams,
     bonuses,
     choices,
     clusters,
@@ -54,6 +55,7 @@ FIGURES: dict[str, Figure | Command] = {
         clusters.FIGURE,
         ages.FIGURE,
         atari.FIGURE,
+        atari_streams.FIGURE,
         knobs.FIGURE,
         choices.FIGURE,
         *elsewhere.COMMANDS,
