@@ -47,6 +47,14 @@ def test_rooms_are_dated_by_their_first_place_and_keys_by_the_report():
     assert len(atari.plot([row(), row("COUNT", 1)]).axes) == 3
 
 
+def test_the_map_shows_the_rooms_that_were_found():
+    shown = {**row(), "visits": [5, 4, 3, 2, 1]}
+    (axes, *_) = atari.plot_map([shown]).axes
+    assert axes.get_xlim() == (3 * 20 - 0.5, 6 * 20 - 0.5)  # rooms 0, 1 and 2, side by side
+    assert axes.get_ylim() == (13.5, -0.5)
+    assert atari.describe_map([shown]) == ["RECODE-FRAME, seed 0: rooms 1, 2, 0 in this order"]
+
+
 def test_the_runs_have_the_preset_and_the_working_setting_comes_first():
     keys = [job.key for job in atari.jobs()]
     assert keys[:3] == [f"RECODE-FRAME__seed{seed}" for seed in range(3)]

@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount.config import RunConfig
 from softcount.envs.atari_places import MontezumaPlaces
+from softcount.envs.coverage import Coverage, plot_heat_map
 from softcount.experiments.figures.atari_runs import FOLDER, atari_config, job
 from softcount.experiments.figures.coverage import COLOURS, steps_below
 from softcount.experiments.figures.figure import Figure
@@ -92,6 +93,31 @@ def _line(row: Row) -> str:
     )
 
 
+def plot_map(rows: Sequence[Row]) -> Any:
+    """Draws where the run with the most positions has been, room beside room as they are in the pyramid."""
+    row = max(rows, key=lambda row: len(row["places"]))
+    coverage, places = Coverage(), MontezumaPlaces()
+    seen = {name: np.array(row[name]) for name in ("places", "visits", "first_seen")}
+    coverage.load_state_dict({"num_places": None, "steps": row["steps"], **seen})
+    cells = np.array([places.cell_of(place) for place in row["places"]])
+    size = np.array([places.rows, places.columns])
+    (top, left), (bottom, right) = cells.min(0) // size * size, (cells.max(0) // size + 1) * size
+    figure = new_figure(10, 4)
+    axes = figure.subplots()
+    label = LABELS.get(row["name"], row["name"])
+    plot_heat_map(axes, coverage, places, title=f"{label}, seed {row['seed']}: ")
+    axes.set(xlim=(left - 0.5, right - 0.5), ylim=(bottom - 0.5, top - 0.5))
+    for column in range(left, right + 1, places.columns):
+        axes.axvline(column - 0.5, color="white", linewidth=0.5)
+    return figure
+
+
+def describe_map(rows: Sequence[Row]) -> list[str]:
+    row = max(rows, key=lambda row: len(row["places"]))
+    rooms = ", ".join(f"{room}" for room in first_steps(row))
+    return [f"{LABELS.get(row['name'], row['name'])}, seed {row['seed']}: rooms {rooms} in this order"]
+
+
 FIGURE = Figure(
     name="atari",
     paper="Fig. 4, Montezuma's Revenge (departures in docs/atari.md)",
@@ -102,4 +128,16 @@ FIGURE = Figure(
     jobs=jobs,
     plot=plot,
     describe=describe,
+)
+
+MAP = Figure(
+    name="atari_map",
+    paper="no figure of the paper",
+    claim="Where the agent has been, read from the console's memory: the first room and what lies behind.",
+    laptop_cost="none, from the runs of `atari`",
+    paper_cost="not in the paper",
+    folder=FOLDER,
+    jobs=jobs,
+    plot=plot_map,
+    describe=describe_map,
 )

@@ -55,6 +55,7 @@ FIGURES: dict[str, Figure | Command] = {
         clusters.FIGURE,
         ages.FIGURE,
         atari.FIGURE,
+        atari.MAP,
         atari_streams.FIGURE,
         knobs.FIGURE,
         choices.FIGURE,
