@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*)
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: install demo test slow check format bench clean sanitize sanitize-quick
+.PHONY: install demo test slow check format bench clean sanitize sanitize-quick mutants mutants-tenth
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
@@ -27,11 +27,12 @@ test: install  ## the default test suite
 slow: install  ## learning tests and long exactness runs
 	$(BIN)/python -m pytest -m slow
 
-check: install  ## formatting, lint, types, import arrows
+check: install  ## formatting, lint, types, import arrows, sentences of the documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/sentences.py
 
 format: install
 	$(BIN)/ruff format .
@@ -47,6 +48,12 @@ sanitize: install  ## the memory under address, undefined and thread sanitizers 
 sanitize-quick: install  ## the same in about a minute: fewer tests, seconds of bad inputs and threads
 	$(call sanitized,address,address$(comma)undefined,_native,--quick)
 	$(call sanitized,thread,thread,_native,--quick)
+
+mutants: install  ## makes one line wrong at a time; a test must notice each (docs/mutants.md)
+	PYTHONPATH=tests $(BIN)/python -m mutants --out results/mutants/mutants.json
+
+mutants-tenth: install  ## a tenth of them, chosen by the commit
+	PYTHONPATH=tests $(BIN)/python -m mutants --tenth
 
 # Builds native modules with sanitizers, as $(1), and tests them. The runtime has to be loaded before Python, and
 # C++'s with it, or it does not find what throws; leaks are not looked for, since Python keeps what it likes. Addresses are not randomised for ThreadSanitizer.

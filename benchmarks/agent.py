@@ -28,8 +28,8 @@ from softcount.config import RunConfig
 from softcount.experiments.machine import machine
 from softcount.experiments.montezuma import SMALL_ATARI
 from softcount.launch.local import LocalLoop
-from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, LAPTOP_21
+from softcount.runs.run import make_loop
 from softcount.torsos import palette
 
 MAZE, MAZE_21, ATARI = LAPTOP, LAPTOP_21, SMALL_ATARI

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, suited
+from softcount.runs.run import make_loop
 from softcount.torsos import GridConfig
 
 AGENTS = (
@@ -51,16 +51,18 @@ def config_of(agent: str, world: str) -> Any:
         config,
         num_envs=4,
         evaluation_episodes=2,
-        batch_size=4,
         overlap=False,
         env_options={"size": 9, "layout": 1, "observation": "palette"},
         meme=replace(
             config.meme,
             network=replace(config.meme.network, core_size=16, head_size=16),
             target_update_period=20,
+            batch_size=4,
+            replay=replace(config.meme.replay, trace_length=6, period=3, capacity=200, min_traces=8),
         ),
-        replay=replace(config.replay, trace_length=6, period=3, capacity=200, min_traces=8),
-        memory=replace(config.memory, size=60, warmup_atoms=20, neighbours=4),
+        recode=replace(
+            config.recode, memory=replace(config.recode.memory, size=60, warmup_atoms=20, neighbours=4)
+        ),
     )
     if world == "maze":
         return config

@@ -30,7 +30,7 @@ import numpy as np
 from softcount.envs.streams import filled_state, make_stream
 from softcount.experiments.machine import processor
 from softcount.memory import RecodeConfig
-from softcount.memory.engine import NativeEngine
+from softcount.memory.native_engine import NativeEngine
 from softcount.memory.recode import NumpyEngine
 
 STRUCTURED = ("walk4", "walk6", "rooms")

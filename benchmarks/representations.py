@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from softcount.envs.make import EIGHT_GAMES, make
+from softcount.envs.families import EIGHT_GAMES
+from softcount.envs.make import make
 from softcount.experiments.machine import machine
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.representations import EmbeddingConfig, RepresentationTrainer, make_representation

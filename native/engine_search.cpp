@@ -43,7 +43,8 @@ void Engine::scan_many(const float* rows, int64_t num_rows, int keep, double bal
     const int64_t num_padded = (num + kQueryBlock - 1) / kQueryBlock * kQueryBlock;
     int threads = settings_.num_threads;
     auto query = [&](int64_t q) { return q < num_rows ? rows + q * stride_ : row(others[size_t(q - num_rows)]); };
-    if (num_atoms * num * stride_ < (1 << 22)) threads = 1;
+    if (num_atoms * num * stride_ < (1 << 22)) threads = 1;  // too little to share out
+    // Rows side by side in blocks: an atom that is in the cache meets all rows of a block at once.
     transposed_.assign(size_t(num_padded * stride_), 0.0f);
     for (int64_t q = 0; q < num; ++q)
         for (int i = 0; i < stride_; ++i)
@@ -59,6 +60,7 @@ void Engine::scan_many(const float* rows, int64_t num_rows, int keep, double bal
     }
     if (packed_.size() < size_t(threads * 64 * stride_)) packed_.resize(size_t(threads * 64 * stride_));
     auto scan_part = [&](int t) {
+        // Parts begin at multiples of 64, the atoms that are packed together.
         const int64_t first = num_atoms * t / threads / 64 * 64;
         const int64_t last = t + 1 == threads ? num_atoms : num_atoms * (t + 1) / threads / 64 * 64;
         Queue** own = queues.data() + t * num_padded;
@@ -73,6 +75,7 @@ void Engine::scan_many(const float* rows, int64_t num_rows, int keep, double bal
     scan_part(0);
     for (std::thread& worker : workers) worker.join();
     for (int64_t q = 0; q < num; ++q) {
+        // What each thread kept is enough for the whole: the nearest of all are among the nearest of each part.
         for (int t = 1; t < threads; ++t) into[size_t(q)].merge(into[size_t(t * num_padded + q)]);
         into[size_t(q)].tighten();
     }
@@ -96,6 +99,7 @@ void Engine::measure(const float* e) {
 // The same for candidates found before the changes of this batch; false if the `keep` nearest or one within `ball`
 // may be missing.
 bool Engine::refine_snapshot(const float* e, const Candidates& found, int keep, double ball) {
+    // Atoms that changed since the scan are all measured: any of them may have come near.
     slots_ = changed_;
     for (int32_t i = 0; i < found.size; ++i)
         if (changed_at_[size_t(found.items[i].slot)] != batch_id_) slots_.push_back(found.items[i].slot);
@@ -106,7 +110,7 @@ bool Engine::refine_snapshot(const float* e, const Candidates& found, int keep, 
     if (exact_.size() < k || ball > complete_below) return false;
     std::nth_element(exact_.begin(), exact_.begin() + int64_t(k) - 1, exact_.end(),
                      [](const Exact& a, const Exact& b) { return a.d2 < b.d2; });
-    return exact_[k - 1].d2 <= complete_below;
+    return exact_[k - 1].d2 <= complete_below;  // else an atom that was not kept might be nearer
 }
 
 // ---- choosing the path ----
@@ -121,6 +125,7 @@ void Engine::note_search(const SearchWork& one) {
     const double dim = stride_;
     const double cost = double(one.num_centres) * dim * 0.5 + double(one.num_groups) * (kProjected * dim + 800.0) +
                         double(one.num_projected) * kProjected + double(one.num_compared) * (dim * 1.5 + 30.0);
+    // A plain mean at first, then one that forgets: the embedding moves, and with it what can be pruned.
     rows_since_build_ += 1;
     pruned_cost_ += (cost - pruned_cost_) / double(std::min<int64_t>(rows_since_build_, 256));
 }
@@ -137,12 +142,13 @@ void Engine::choose_path(int64_t num_rows) {
         return;
     }
     if (rows_since_build_ < kJudgeAfter) return;
+    // A scan shares its pass over the atoms among the rows of a batch, so large batches pay less for each.
     const double brute_cost = double(num_atoms) * stride_ * (num_rows >= 16 ? 0.42 : num_rows >= 3 ? 0.6 : 0.9);
     if (pruned_cost_ > brute_cost) {
         drop_index();
         rows_to_wait_ = std::min(std::max(kFirstWait, 2 * rows_to_wait_), kLongestWait);
     } else if (pruned_cost_ < 0.5 * brute_cost) {
-        rows_to_wait_ = 0;
+        rows_to_wait_ = 0;  // clearly better: what was learned of waiting is out of date
     }
 }
 

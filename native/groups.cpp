@@ -51,6 +51,7 @@ void GroupIndex::search(const float* e, Candidates& found, SearchWork& work) {
     work.num_centres += num;
     const int32_t nearest = int32_t(std::min_element(centre_d2_.begin(), centre_d2_.begin() + num) - centre_d2_.begin());
     float y[kProjected];
+    // Without a threshold nothing is skipped. The nearest buckets of the nearest group give one, its other buckets a better one.
     const bool wants_neighbours = found.is_exhaustive();
     if (wants_neighbours) {
         const Group& group = *groups_[size_t(nearest)];
@@ -61,15 +62,17 @@ void GroupIndex::search(const float* e, Candidates& found, SearchWork& work) {
         found.tighten();
     }
     float reach = std::sqrt(found.threshold) * (1.0f + kRound);
-    const float shrink = 1.0f - float(dim_ + 8) * 0x1p-23f;
+    const float shrink = 1.0f - float(dim_ + 8) * 0x1p-23f;  // a rounded squared distance may be too large by so much
     const int count = kernels_.select(centre_d2_.data(), radii_.data(), num, shrink, reach, chosen_.data(), bounds_.data());
     order_.clear();
     for (int i = 0; i < count; ++i)
         if (!(wants_neighbours && chosen_[size_t(i)] == nearest)) order_.emplace_back(bounds_[size_t(i)], chosen_[size_t(i)]);
+    // Nearest bound first: the threshold falls soonest, and the first group out of reach ends the search.
     std::sort(order_.begin(), order_.end());
     for (size_t i = 0; i < order_.size(); ++i) {
         const auto [bound, g] = order_[i];
         if (bound > reach) break;
+        // Groups lie anywhere in memory: asked for early, they are there in time.
         if (i + 2 < order_.size()) prefetch(*groups_[size_t(order_[i + 2].second)]);
         if (i + 1 < order_.size()) prefetch_boxes(*groups_[size_t(order_[i + 1].second)]);
         const Group& group = *groups_[size_t(g)];
@@ -144,14 +147,16 @@ void GroupIndex::split(int32_t* slots, int64_t count, int64_t parts) {
     std::vector<std::pair<float, int32_t>> along(static_cast<size_t>(count));
     for (int64_t s = 0; s < count; ++s)
         along[size_t(s)] = {dot(row(slots[s]), direction.data(), stride_), slots[s]};
+    // Shared out by parts, not by halves, so that all groups end with nearly the same number of atoms.
     const int64_t left = parts / 2, middle = count * left / parts;
     std::nth_element(along.begin(), along.begin() + middle, along.end());
     for (int64_t s = 0; s < count; ++s) slots[s] = along[size_t(s)].second;
-    along = {};
+    along = {};  // the recursion below would otherwise keep one copy per level
     split(slots, middle, left);
     split(slots + middle, count - middle, parts - left);
 }
 
+// Makes a group anew from its atoms, and from `extra` if that is one; two groups if they are too many for one.
 void GroupIndex::rebuild(int32_t g, int32_t extra) {
     Group& group = *groups_[size_t(g)];
     std::vector<int32_t> slots;
@@ -187,13 +192,14 @@ void GroupIndex::fill(int32_t g, const int32_t* slots, int count) {
         radius = std::max(radius, distance(row(slots[s]), group.centre()));
         order[size_t(s)] = s;
     }
+    // Rounded up: a radius that is too small would skip a group that holds a neighbour.
     radii_[size_t(g)] = radius * (1.0f + kRound + float(dim_) * 0x1p-23f) + kTiny;
     set_centre(g);
     group.set_frame(projected.data(), count);
     make_buckets(group, order.data(), count, (count + kBuiltFill - 1) / kBuiltFill, projected.data());
     for (int b = 0; b < group.num_buckets; ++b)
         for (int l = b * kBucket; l < b * kBucket + group.bucket_size[b]; ++l) {
-            group.slots[l] = slots[group.slots[l]];
+            group.slots[l] = slots[group.slots[l]];  // until here, positions in `slots`
             places_[size_t(group.slots[l])] = {g, l};
         }
 }
@@ -266,6 +272,7 @@ void GroupIndex::drop_group(int32_t g) {
     groups_.pop_back();
 }
 
+// Gives the atoms of a small group to its neighbours: every group costs each search a comparison with its centre.
 void GroupIndex::dissolve(int32_t g) {
     Group& group = *groups_[size_t(g)];
     std::vector<int32_t> slots;
@@ -357,7 +364,7 @@ void GroupIndex::move(int32_t slot) {
     Group& group = *groups_[size_t(at.group)];
     const float* e = row(slot);
     const float d = distance(e, group.centre()) * (1.0f + kRound + float(dim_) * 0x1p-23f) + kTiny;
-    if (d > radii_[size_t(at.group)]) {
+    if (d > radii_[size_t(at.group)]) {  // a larger radius would cost every search, another group costs this atom only
         remove(slot);
         insert(slot);
         return;
@@ -378,6 +385,8 @@ void GroupIndex::move(int32_t slot) {
     note_change(at.group, 1);
 }
 
+// Radii and boxes only grow, so a group that changed much skips little: it is made anew. A move within a bucket spoils less
+// than an atom that comes or goes, and weighs less.
 void GroupIndex::note_change(int32_t g, int weight) {
     Group& group = *groups_[size_t(g)];
     group.num_changes += weight;

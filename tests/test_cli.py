@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from softcount import cli
-from softcount.launch.run import Run
+from softcount.config import with_fields
 from softcount.presets import LAPTOP, LAPTOP_ATARI, suited
+from softcount.runs.run import Run
 
 
 @pytest.fixture
@@ -45,6 +46,23 @@ def test_the_environment_is_the_one_that_was_named(trained, options):
     (config,) = trained
     assert (config.agent, config.env) == ("MEME-RND", "noisy-disco-maze")
     assert config.env_options == ({"size": 7} if options else {})
+
+
+def test_fields_are_set_by_their_path(trained):
+    words = ["--recode.memory.size", "77", "--meme.replay.newest", "3", "--meme.no-relabel"]
+    cli.main(["train", "MEME-RECODE-AP", *words])
+    changes = {"recode.memory.size": 77, "meme.replay.newest": 3, "meme.relabel": False}
+    assert trained == [with_fields(LAPTOP, changes)]
+
+
+@pytest.mark.parametrize("option", ["--ngu.largest-factor=3", "--ngu.largest-factor"])
+def test_an_option_of_a_part_that_the_agent_does_not_read_is_refused(trained, capsys, option):
+    assert cli.main(["train", "MEME-RECODE-AP", option, "3"]) == 1
+    said = "--ngu.largest-factor would do nothing: MEME-RECODE-AP does not read 'ngu', NGU would"
+    assert said in capsys.readouterr().err
+    assert not trained
+    cli.main(["train", "MEME-NGU-AP", "--ngu.largest-factor", "3"])
+    assert trained[0].ngu.largest_factor == 3
 
 
 def test_tuples_can_be_options(trained):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import tyro
 
-from softcount.config import RunConfig
+from softcount.config import READERS, RunConfig, parts_read
 from softcount.envs.make import NOISY, parse_option
-from softcount.launch.allocator import ALLOCATOR
 from softcount.presets import PRESETS, suited
+from softcount.runs.allocator import ALLOCATOR
 
 STOPPED = 130
 """What shells return for a command that was interrupted."""
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def train(arguments: list[str]) -> int:
-    """softcount train NAME: trains any MEME agent of the paper's taxonomy."""
+    """softcount train NAME: trains any agent of the paper's taxonomy."""
     first = argparse.ArgumentParser("softcount train", add_help=False, allow_abbrev=False)
     first.add_argument("--preset", choices=sorted(PRESETS), default="laptop")
     first.add_argument("--run", type=Path)
@@ -75,12 +75,13 @@ def train(arguments: list[str]) -> int:
         "values below, --env-options size=11 layout=0 sets options of the environment, --env a:size=7,b "
         "names several tasks, --run FOLDER says where to write."
     )
+    _check_read(default.agent, rest)
     config = tyro.cli(
         RunConfig, args=rest, default=default, prog="softcount train NAME", description=description
     )
     folder = known.run or Path("runs") / f"{_plain(config.env)}__{config.agent}__{config.seed}__{_stamp()}"
     _with_allocator(arguments if known.run else [*arguments, "--run", str(folder)], "train")
-    from softcount.launch.run import Run
+    from softcount.runs.run import Run
 
     return _follow(Run.create(folder, config))
 
@@ -92,7 +93,7 @@ def resume(arguments: list[str]) -> int:
     parser.add_argument("--steps", type=int, help="train to this many steps in all")
     parsed = parser.parse_args(arguments)
     _with_allocator(arguments, "resume")
-    from softcount.launch.run import Run
+    from softcount.runs.run import Run
 
     new_values = {} if parsed.steps is None else {"steps": parsed.steps}
     return _follow(Run.resume(parsed.run, **new_values))
@@ -105,7 +106,7 @@ def evaluate(arguments: list[str]) -> int:
     parser.add_argument("--episodes", type=int, default=10, help="how many (at most the run's environments)")
     parser.add_argument("--gif", type=Path, help="write the first episode as an animation")
     parsed = parser.parse_args(arguments)
-    from softcount.launch.look import evaluate_run
+    from softcount.runs.playback import evaluate_run
 
     print(evaluate_run(parsed.run, parsed.episodes, parsed.gif))
     return 0
@@ -117,7 +118,7 @@ def inspect(arguments: list[str]) -> int:
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--out", type=Path, help="where to put pictures (default: RUN/pictures)")
     parsed = parser.parse_args(arguments)
-    from softcount.launch.look import inspect_run
+    from softcount.runs.playback import inspect_run
 
     pictures = parsed.run / "pictures"
     if parsed.out is None and pictures.is_symlink():
@@ -172,7 +173,7 @@ def show_list(arguments: list[str]) -> int:
     from softcount.envs.make import listing
     from softcount.taxonomy import AGENTS, EMBEDDINGS, ON_EMBEDDINGS, WHOLE
 
-    print("agents           " + ", ".join(AGENTS) + "   (VMPO is not there yet)")
+    print("agents           " + ", ".join(AGENTS))
     print("bonuses          " + ", ".join([*ON_EMBEDDINGS, *WHOLE]))
     print("representations  " + ", ".join(EMBEDDINGS) + "   (after " + ", ".join(ON_EMBEDDINGS) + ")")
     print("presets          " + ", ".join(PRESETS))
@@ -197,9 +198,9 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 def _follow(run: object) -> int:
     """Trains and shows how it goes."""
-    from softcount.launch.display import Display
-    from softcount.launch.run import Run
-    from softcount.launch.stop import StopOnSignal
+    from softcount.runs.display import Display
+    from softcount.runs.run import Run
+    from softcount.runs.stop import StopOnSignal
 
     assert isinstance(run, Run)
     print(f"run folder: {run.folder}")
@@ -223,6 +224,18 @@ def _with_allocator(arguments: list[str], command: str) -> None:
         return
     environment = {**os.environ, **ALLOCATOR}
     os.execve(sys.executable, [sys.executable, "-m", "softcount.cli", command, *arguments], environment)
+
+
+def _check_read(agent: str, options: Sequence[str]) -> None:
+    """Refuses an option of a part that the agent does not read."""
+    read = parts_read(agent)
+    for option in options:
+        part = option.removeprefix("--").partition(".")[0]
+        if option.startswith("--") and part in READERS and part not in read:
+            raise ValueError(
+                f"{option.partition('=')[0]} would do nothing: {agent} does not read {part!r}, "
+                f"{READERS[part]} would; it reads {', '.join(read)}"
+            )
 
 
 def _are_of_one_family(env: str, other: str) -> bool:

@@ -1,36 +1,66 @@
 """The whole configuration of a run: one frozen record of the records of its parts.
 
-Written to `RUN/config.json` and read back exactly, so that the file repeats the run. A
-field that is unknown or of the wrong type is an error that names it. One that is missing was
-not there when the file was written; it gets its default, and a warning says which.
+All parts stand side by side. Each is read by those whom the agent's name names (`parts_read`): the
+constants of NGU, say, by `MEME-NGU-AP` alone. How it is written down and read back is `config_json`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import types
 import typing
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, Union
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 from softcount.agents.meme.agent import MemeConfig
 from softcount.agents.meme.bandit import BanditConfig
+from softcount.agents.vmpo.agent import VmpoConfig
 from softcount.bonuses.episodic import EpisodicBonusConfig
 from softcount.bonuses.ngu import NguConfig
-from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.bonuses.surprise import SurpriseConfig
 from softcount.bonuses.terminal import TerminalObservations
 from softcount.envs.make import Option
-from softcount.memory import RecodeConfig
 from softcount.memory.memory import EngineName
 from softcount.replay.sequences import ReplayConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
+from softcount.taxonomy import parse
+from softcount.validation import at_least, between, check_fields
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemeRunConfig(MemeConfig):
+    """All that a run of MEME reads: how it learns, how it acts, and its replay."""
+
+    bandit: BanditConfig = BanditConfig()
+    """The meta-controller that chooses a mixture for each episode."""
+    epsilon_base: float = 0.4
+    """Exploration noise of the noisiest actor; the others follow the ladder base^(1 + power·l/(L−1))."""
+    epsilon_power: float = 7.0
+    """Steepness of that ladder; 0 gives every actor `epsilon_base`."""
+    evaluation_epsilon: float = 0.01
+    """Exploration noise of the evaluator."""
+    replay: ReplayConfig = ReplayConfig()
+    """Traces, capacity, replay ratio, priorities."""
+    batch_size: int = 64
+    """Traces in a batch."""
+    importance_exponent: float = 0.0
+    """How much of the bias of prioritised sampling the loss corrects: 0 none, 1 all."""
+    relabel: bool = False
+    """Use bonuses under today's memory in the targets, in place of those that were paid."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(
+            self,
+            epsilon_base=between(0, 1),
+            epsilon_power=at_least(0),
+            evaluation_epsilon=between(0, 1),
+            batch_size=at_least(1),
+            importance_exponent=between(0, 1),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,49 +80,29 @@ class RunConfig:
     seed: int = 0
     """Seed of everything: networks, actors, memory, replay, environments."""
 
-    meme: MemeConfig = MemeConfig()
-    """Network, losses and optimiser of the agent."""
-    bandit: BanditConfig = BanditConfig()
-    """The meta-controller that chooses a mixture for each episode."""
-    epsilon_base: float = 0.4
-    """Exploration noise of the noisiest actor; the others follow the ladder base^(1 + power·l/(L−1))."""
-    epsilon_power: float = 7.0
-    """Steepness of that ladder; 0 gives every actor `epsilon_base`."""
-    replay: ReplayConfig = ReplayConfig()
-    """Traces, capacity, replay ratio, priorities."""
-    batch_size: int = 64
-    """Traces in a batch."""
-    importance_exponent: float = 0.0
-    """How much of the bias of prioritised sampling the loss corrects: 0 none, 1 all."""
-
-    memory: RecodeConfig = RecodeConfig()
-    """RECODE's constants; its `dim` follows the representation."""
-    memory_per_task: bool = False
-    """With several tasks: a bonus for each of them, in place of one that they share."""
+    meme: MemeRunConfig = MemeRunConfig()
+    """MEME: network, losses, optimiser, bandit, noise, replay."""
+    vmpo: VmpoConfig = VmpoConfig()
+    """V-MPO: network, losses, optimiser, traces."""
+    recode: RecodeBonusConfig = RecodeBonusConfig()
+    """RECODE: its memory, whose `dim` follows the representation, and its scale."""
     episodic: EpisodicBonusConfig = EpisodicBonusConfig()
-    """EMM's constants; the memory's `dim` follows the representation."""
+    """EMM; the memory's `dim` follows the representation."""
     ngu: NguConfig = NguConfig()
-    """NGU's constants; the memory's `dim` follows the representation."""
+    """NGU; the memory's `dim` follows the representation."""
     surprise: SurpriseConfig | None = None
     """What RND, RNDonAP and BYOL-Explore make of errors; None takes each one's own way."""
-    normaliser: NormaliserConfig | None = None
-    """What the bonus is divided by; None takes the bonus's own default."""
     representation: RepresentationConfig = RepresentationConfig()
     """Encoders and heads that decide which states are alike."""
     trainer: TrainerConfig = TrainerConfig()
     """How the representation learns, and which copy of it embeds."""
+
+    memory_per_task: bool = False
+    """With several tasks: a bonus for each of them, in place of one that they share."""
     terminal_observations: TerminalObservations = "paid"
     """The last observation of an episode is paid, absorbed without pay, or not shown to the memory."""
-    reembed_every: int = 0
-    """RECODE: every so many updates, put each atom where the observation that founded it is embedded now.
-    Costs |M| observations, also in each checkpoint; 0 never does, as in the paper. Decision 146."""
-    relabel: bool = False
-    """Use bonuses under today's memory in the targets, in place of those that were paid."""
-
     evaluation_episodes: int = 10
     """Episodes of one evaluation, played side by side (at most `num_envs`)."""
-    evaluation_epsilon: float = 0.01
-    """Exploration noise of the evaluator."""
     evaluate_every: int = 200_000
     """Actor steps between evaluations; 0 never evaluates."""
     report_every: int = 20_000
@@ -111,137 +121,69 @@ class RunConfig:
     """Also send reports to this project of Weights & Biases."""
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("num_envs", 1),
-            ("steps", 1),
-            ("batch_size", 1),
-            ("report_every", 1),
-            ("memory_threads", 1),
-            ("reembed_every", 0),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(f"RunConfig.{name} is {getattr(self, name)}; expected at least {least}")
+        check_fields(
+            self,
+            num_envs=at_least(1),
+            steps=at_least(1),
+            evaluate_every=at_least(0),
+            report_every=at_least(1),
+            checkpoint_seconds=at_least(0),
+            memory_threads=at_least(1),
+        )
         if not 1 <= self.evaluation_episodes <= self.num_envs:
             raise ValueError(
                 f"RunConfig.evaluation_episodes is {self.evaluation_episodes}; "
                 f"expected 1 to num_envs ({self.num_envs})"
             )
-        if not 0 <= self.epsilon_base <= 1:
-            raise ValueError(f"RunConfig.epsilon_base is {self.epsilon_base}; expected a number in [0, 1]")
 
 
-def to_json(config: RunConfig) -> str:
-    """Writes a configuration down."""
-    return json.dumps(dataclasses.asdict(config), indent=2) + "\n"
+READERS = {
+    "meme": "MEME",
+    "vmpo": "V-MPO",
+    "recode": "RECODE",
+    "episodic": "EMM",
+    "ngu": "NGU",
+    "surprise": "RND, RNDonAP and BYOL-Explore",
+    "representation": "what has a representation",
+    "trainer": "what has a representation",
+}
+"""The parts of a configuration that not every agent reads, and whose they are."""
 
 
-def from_json(text: str) -> RunConfig:
-    """Reads a configuration back; errors name the field."""
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"the configuration is not JSON: {error}") from error
-    missing: list[str] = []
-    config = structure(RunConfig, content, missing=missing)
-    if missing:
-        warnings.warn(
-            f"the configuration is of an older version without {', '.join(missing)}; the defaults are taken",
-            stacklevel=2,
-        )
+def parts_read(agent: str) -> tuple[str, ...]:
+    """Returns which of these parts an agent reads.
+
+    >>> parts_read("MEME-RECODE-AP"), parts_read("MEME-COUNT")
+    (('meme', 'recode', 'representation', 'trainer'), ('meme',))
+    """
+    recipe = parse(agent)
+    named = {recipe.agent, recipe.bonus}
+    if recipe.representation != "none":
+        named |= {"representation", "trainer"}
+    return tuple(part for part in READERS if part in named)
+
+
+def only_read(config: RunConfig) -> RunConfig:
+    """Returns the same run with the parts that it does not read at their defaults."""
+    unread = set(READERS) - set(parts_read(config.agent))
+    plain = RunConfig()
+    return replace(config, **{f.name: getattr(plain, f.name) for f in fields(config) if f.name in unread})
+
+
+def with_fields(config: T, changes: Mapping[str, Any]) -> T:
+    """Returns a record with fields replaced, each named by its path.
+
+    >>> with_fields(RunConfig(), {"meme.replay.newest": 8, "seed": 3}).meme.replay.newest
+    8
+    """
+    for path, value in changes.items():
+        config = _with_field(config, path, value, path)
     return config
 
 
-def changes(before: RunConfig, after: RunConfig) -> list[str]:
-    """Names the fields in which two configurations differ, as `replay.capacity: 5 -> 7`."""
-    old, new = flatten(dataclasses.asdict(before)), flatten(dataclasses.asdict(after))
-    names = sorted(old.keys() | new.keys())
-    return [f"{name}: {old.get(name)} -> {new.get(name)}" for name in names if old.get(name) != new.get(name)]
-
-
-def structure(kind: type[T], content: Any, path: str = "config", missing: list[str] | None = None) -> T:
-    """Builds a typed value from what JSON holds; fields that it lacks are added to `missing`, or an error.
-
-    >>> structure(tuple[int, ...], [1, 2])
-    (1, 2)
-    """
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        return typing.cast(T, _structure_record(kind, content, path, missing))
-    if origin in (Union, types.UnionType):
-        return typing.cast(T, _structure_union(arguments, content, path, missing))
-    if origin is Literal:
-        if content in arguments:
-            return typing.cast(T, content)
-        raise ValueError(f"{path} is {content!r}; expected one of {', '.join(map(repr, arguments))}")
-    if origin is tuple and isinstance(content, list | tuple):
-        kinds = [arguments[0]] * len(content) if arguments[1:] == (...,) else list(arguments)
-        if len(kinds) == len(content):
-            parts = (structure(k, x, f"{path}[{i}]", missing) for i, (k, x) in enumerate(zip(kinds, content)))
-            return typing.cast(T, tuple(parts))
-    if origin is dict and isinstance(content, Mapping):
-        items = content.items()
-        values = {key: structure(arguments[1], value, f"{path}[{key!r}]", missing) for key, value in items}
-        return typing.cast(T, values)
-    if kind is float and isinstance(content, int) and not isinstance(content, bool):
-        return typing.cast(T, float(content))
-    if (
-        isinstance(kind, type)
-        and isinstance(content, kind)
-        and not (kind is int and isinstance(content, bool))
-    ):
-        return content
-    raise ValueError(f"{path} is {content!r}; expected {getattr(kind, '__name__', kind)}")
-
-
-def _structure_record(kind: Any, content: Any, path: str, missing: list[str] | None) -> Any:
-    if not isinstance(content, Mapping):
-        raise ValueError(f"{path} is {content!r}; expected the fields of {kind.__name__}")
-    hints = typing.get_type_hints(kind)
-    known = [f.name for f in dataclasses.fields(kind)]
-    unknown = sorted(set(content) - set(known))
-    if unknown:
-        raise ValueError(f"{path}.{unknown[0]} is not a field of {kind.__name__} (it has {', '.join(known)})")
-    given = [name for name in known if name in content]
-    lacking = [name for name in known if name not in content]
-    if lacking and missing is None:
-        raise ValueError(f"{path}.{lacking[0]} is missing")
-    record = kind(
-        **{name: structure(hints[name], content[name], f"{path}.{name}", missing) for name in given}
-    )
-    if missing is not None:
-        missing += [f"{path}.{name}" for name in lacking]
-    return record
-
-
-def _structure_union(kinds: tuple[Any, ...], content: Any, path: str, missing: list[str] | None) -> Any:
-    if content is None and type(None) in kinds:
-        return None
-    errors: list[str] = []
-    for is_lenient in (False,) if missing is None else (False, True):  # one that fits wholly goes first
-        errors = []
-        for kind in kinds:
-            lacking: list[str] | None = [] if is_lenient else None
-            try:
-                found = structure(kind, content, path, lacking)
-            except (ValueError, TypeError) as error:
-                errors.append(str(error))
-                continue
-            if missing is not None:
-                missing += lacking or []
-            return found
-    raise ValueError(errors[0] if len(errors) == 1 else f"{path} fits none of its kinds: {'; '.join(errors)}")
-
-
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Names every leaf of nested fields by its path.
-
-    >>> flatten({"seed": 0, "replay": {"capacity": 5}})
-    {'seed': 0, 'replay.capacity': 5}
-    """
-    flat: dict[str, Any] = {}
-    for name, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            flat |= flatten(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat
+def _with_field(record: Any, path: str, value: Any, whole: str) -> Any:
+    name, _, rest = path.partition(".")
+    if not is_dataclass(record) or name not in {f.name for f in fields(record)}:
+        raise ValueError(f"{whole} is not a field: {type(record).__name__} has no {name}")
+    new = _with_field(getattr(record, name), rest, value, whole) if rest else value
+    return replace(typing.cast(Any, record), **{name: new})

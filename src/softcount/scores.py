@@ -51,6 +51,10 @@ DM_HARD_8 = {
 """The paper's Table 5; a random policy is taken to score 0 (Decision 100)."""
 
 
+RANGES = {"atari": ATARI, "dm-hard-8": DM_HARD_8}
+"""By family of environments. Nobody has measured people in the others; Eight Rooms is not DM-HARD-8."""
+
+
 class Interval(NamedTuple):
     """An aggregate with its confidence interval."""
 
@@ -73,6 +77,20 @@ def human_normalised(score: float, task: str, ranges: Mapping[str, Range]) -> fl
 def capped(score: float, task: str, ranges: Mapping[str, Range]) -> float:
     """Returns CHNS, between 0 and 1."""
     return min(max(human_normalised(score, task, ranges), 0.0), 1.0)
+
+
+def capped_returns(returns: Mapping[str, float]) -> dict[str, float]:
+    """Returns CHNS by environment, of those in which people were measured; what is not known is left out.
+
+    >>> capped_returns({"dm-hard-8/push_blocks": 4.2, "atari/pitfall:sticky=0.25": 9e9, "disco-maze": 1.0})
+    {'dm-hard-8/push_blocks': 0.5, 'atari/pitfall:sticky=0.25': 1.0}
+    """
+    scores = {}
+    for name, value in returns.items():
+        family, _, task = name.partition(":")[0].partition("/")
+        if task in RANGES.get(family, {}):
+            scores[name] = capped(value, task, RANGES[family])
+    return scores
 
 
 def mean(scores: Array) -> float:

@@ -6,6 +6,8 @@ dividing by the weight it has gathered, 1 − (1 − step)ⁿ, removes that bias
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from softcount.types import Array, State
@@ -116,3 +118,36 @@ class RunningMoments:
         self.num = int(state["num"])
         self.mean = np.array(state["mean"], np.float64)
         self.sum_squares = np.array(state["sum_squares"], np.float64)
+
+
+class Means:
+    """Averages of named numbers between two reports.
+
+    >>> means = Means()
+    >>> means.add({"loss": 1.0}); means.add({"loss": 3.0, "norm": 5.0})
+    >>> means.take()
+    {'loss': 2.0, 'norm': 5.0}
+    >>> means.take()
+    {}
+    """
+
+    def __init__(self) -> None:
+        self.sums: dict[str, list[float]] = {}
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            entry = self.sums.setdefault(name, [0.0, 0])
+            entry[0] += float(value)
+            entry[1] += 1
+
+    def take(self) -> dict[str, float]:
+        """Returns the averages and starts anew."""
+        means = {name: total / num for name, (total, num) in self.sums.items()}
+        self.sums = {}
+        return means
+
+    def state_dict(self) -> State:
+        return {"names": list(self.sums), "sums": [list(entry) for entry in self.sums.values()]}
+
+    def load_state_dict(self, state: State) -> None:
+        self.sums = {name: list(entry) for name, entry in zip(state["names"], state["sums"], strict=True)}

@@ -8,6 +8,7 @@ bonus makes a reward from them, and neither knows the other.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -119,6 +120,7 @@ class Source(Protocol):
 
     def add(self, row: Step, state: Any) -> None: ...  # one row of every environment, and the state before it
     def due(self) -> bool: ...  # should the learner take a batch now?
+    def is_strict(self) -> bool: ...  # must what was learned act before the next row comes?
     def sample(self) -> Sample: ...
     def reprioritise(self, ids: Array, priorities: Array) -> None: ...
     def num_parts(self) -> int: ...  # of all observations that are kept, to be looked through one by one
@@ -176,6 +178,36 @@ class Bonus(Protocol):
     def memories(self) -> Mapping[str, Any]: ...  # RECODE's, by task, for those who look into them
     def state_dict(self) -> State: ...
     def load_state_dict(self, state: State) -> None: ...
+
+
+def is_transition(is_first: Any, is_last: Any) -> Any:
+    """Which pairs of rows (t, t+1) of a trace are one step of one episode: `[T-1, B]` bool.
+
+    >>> is_transition(np.array([1, 0, 1, 0], bool), np.array([0, 1, 0, 0], bool)).tolist()
+    [True, False, True]
+    """
+    return ~is_first[1:] & ~is_last[:-1]
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    """The arrays or tensors of a tree, in its order.
+
+    >>> leaves_of({"a": 1, "b": (2, 3)})
+    [1, 2, 3]
+    """
+    found: list[Any] = []
+    map_arrays(found.append, tree)
+    return found
+
+
+def rng_state(rng: np.random.Generator) -> str:
+    """Where a generator is, as a state holds it."""
+    return json.dumps(rng.bit_generator.state)
+
+
+def load_rng(rng: np.random.Generator, state: str) -> None:
+    """Puts a generator where another one was."""
+    rng.bit_generator.state = json.loads(state)
 
 
 def map_arrays(function: Callable[..., Any], *trees: Any) -> Any:

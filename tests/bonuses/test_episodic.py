@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.bonuses import by_mean
 from oracles.ngu import Episodic as EpisodicOracle
 
 from softcount.bonuses import Episodic, EpisodicBonusConfig, NormaliserConfig
@@ -41,9 +42,13 @@ def test_each_environment_is_paid_by_its_own_episode():
 
 def test_a_normaliser_divides_what_is_paid_and_skips_first_rows():
     embeddings, is_first = stream()
-    config = EpisodicBonusConfig(memory=CONFIG.memory, normaliser=NormaliserConfig(kind="mean", step=1.0))
+    config = EpisodicBonusConfig(memory=CONFIG.memory, normaliser=NormaliserConfig(kind="mean", step=0.3))
     plain, scaled = Episodic(CONFIG, num_envs=3), Episodic(config, num_envs=3)
-    for e, f in zip(embeddings, is_first):
-        raw = plain.observe(Features(embedding=e), np.arange(3), f)
-        paid = scaled.observe(Features(embedding=e), np.arange(3), f)
-        np.testing.assert_allclose(paid, (raw > 0).astype(float), atol=1e-6)  # step 1: divided by itself
+    raw, paid = (
+        np.stack(
+            [bonus.observe(Features(embedding=e), np.arange(3), f) for e, f in zip(embeddings, is_first)]
+        )
+        for bonus in (plain, scaled)
+    )
+    assert (paid[is_first] == 0).all()
+    np.testing.assert_allclose(paid[~is_first], by_mean(raw[~is_first].tolist(), 0.3), rtol=1e-5)

@@ -1,7 +1,5 @@
 """Atoms that follow the representation: which observation founded which atom, and where it is put."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from launch.test_local import TINY
@@ -10,10 +8,11 @@ from softcount.bonuses.following import Exemplars, Following
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode, RecodeBonusConfig
+from softcount.config import with_fields
 from softcount.launch import local
-from softcount.launch.run import make_loop
 from softcount.memory import RecodeConfig
 from softcount.roles.memory_server import MemoryServer
+from softcount.runs.run import make_loop
 from softcount.types import Features
 
 
@@ -53,11 +52,11 @@ FAR_APART = [[0, 0], [100, 0], [0, 300], [-700, 50]]
 def test_every_atom_goes_where_the_observation_that_founded_it_is_seen_now():
     server = server_of()
     show(server, FAR_APART)
-    show(server, [[0, 0.5]])  # near: moves the first atom, founds nothing
+    show(server, [[0, 0.5], [40, 9000]])  # near: moves the first atom, founds nothing; far: founds one
     assert 0 < memory_of(server).atoms[0, 1] < 0.5
     before = memory_of(server).state_dict()
     follow(server, -2.0)
-    np.testing.assert_array_equal(memory_of(server).atoms, -2.0 * np.array(FAR_APART))
+    np.testing.assert_array_equal(memory_of(server).atoms, -2.0 * np.array([*FAR_APART, [40, 9000]]))
     after = memory_of(server).state_dict()
     for name in before.keys() - {"atoms"}:
         np.testing.assert_array_equal(after[name], before[name], err_msg=name)
@@ -110,7 +109,7 @@ def test_nothing_can_be_taken_before_something_was_kept():
 
 def test_the_loop_moves_atoms_after_every_so_many_updates_a_few_at_a_time(monkeypatch):
     monkeypatch.setattr(local, "AT_ONCE", 7)
-    loop = make_loop(replace(TINY, reembed_every=5, overlap=False))
+    loop = make_loop(with_fields(TINY, {"recode.reembed_every": 5, "overlap": False}))
     server, moved, sizes = loop.roles.memory, [], []
     move, take = server.move_atoms, server.founding_observations
     server.move_atoms = lambda features: (move(features), moved.append(loop.num_updates))
@@ -123,4 +122,4 @@ def test_the_loop_moves_atoms_after_every_so_many_updates_a_few_at_a_time(monkey
     kept = take(0, server.num_founded())
     embedded = loop.roles.inference.embed(kept).embedding
     np.testing.assert_allclose(memory_of(server).atoms, embedded, rtol=1e-4, atol=1e-5)
-    assert not make_loop(replace(TINY, reembed_every=0)).roles.memory.bonus.wants_observations
+    assert not make_loop(with_fields(TINY, {"recode.reembed_every": 0})).roles.memory.bonus.wants_observations

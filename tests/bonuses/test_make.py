@@ -20,6 +20,7 @@ from softcount.bonuses import (
 from softcount.bonuses.following import Following
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.bonuses.per_task import PerTask
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.memory import RecodeConfig
 from softcount.memory.episodic import EpisodicConfig
 from softcount.taxonomy import parse
@@ -54,7 +55,7 @@ def test_the_size_of_the_embedding_reaches_every_memory():
 @pytest.mark.parametrize(("said", "expected"), [(None, 10), (3, 3), (1, 1)])
 def test_a_time_step_of_the_memory_is_one_embedding_of_every_environment(said, expected):
     memory = RecodeConfig(count_discount=0.9, embeddings_per_step=said)
-    bonus = make("RECODE-AP", BonusConfig(memory=memory), num_envs=10)
+    bonus = make("RECODE-AP", BonusConfig(recode=RecodeBonusConfig(memory=memory)), num_envs=10)
     assert bonus.config.memory.embedding_discount == pytest.approx(0.9 ** (1 / expected), rel=1e-14)
 
 
@@ -62,8 +63,8 @@ def test_every_constant_can_be_set():
     own = NormaliserConfig(kind="mean")
     episodic = EpisodicConfig(neighbours=3, capacity=77)
     config = BonusConfig(
-        memory=RecodeConfig(size=33),
-        episodic=EpisodicBonusConfig(memory=episodic),
+        recode=RecodeBonusConfig(memory=RecodeConfig(size=33), normaliser=own),
+        episodic=EpisodicBonusConfig(memory=episodic, normaliser=own),
         ngu=NguConfig(memory=episodic, largest_factor=2.5),
         surprise=SurpriseConfig(normaliser=own, paid_in="learning"),
         engine="numpy",
@@ -75,18 +76,18 @@ def test_every_constant_can_be_set():
     assert (ngu.memory.config.capacity, ngu.config.largest_factor) == (77, 2.5)
     assert make("RND", config).paid_in == "learning"
     for name in ("RECODE-AP", "EMM-AP", "RND"):
-        assert make(name, BonusConfig(normaliser=own)).config.normaliser == own
+        assert make(name, config).config.normaliser == own
 
 
 def test_atoms_follow_only_where_that_is_asked_for():
-    follows = make("RECODE-AP", BonusConfig(follows=True))
+    follows = make("RECODE-AP", BonusConfig(recode=RecodeBonusConfig(reembed_every=5)))
     assert isinstance(follows, Following)
     assert follows.wants_observations
     assert not make("RECODE-AP").wants_observations
 
 
 def test_several_tasks_get_a_bonus_each_with_seeds_of_their_own():
-    config = BonusConfig(memory=RecodeConfig(size=20, warmup_atoms=2))
+    config = BonusConfig(recode=RecodeBonusConfig(memory=RecodeConfig(size=20, warmup_atoms=2)))
     both = make_bonus("recode", config, Place(dim=2, seed=3), tasks=("a", "b"))
     assert isinstance(both, PerTask)
     alone = [make_bonus("recode", config, Place(dim=2, seed=seed)).state_dict() for seed in (3, 4)]
@@ -99,7 +100,7 @@ def test_several_tasks_get_a_bonus_each_with_seeds_of_their_own():
 
 @pytest.mark.parametrize(("said", "expected"), [(None, 4), (3, 3)])
 def test_a_time_step_of_a_tasks_own_memory_is_one_embedding_of_its_environments(said, expected):
-    config = BonusConfig(memory=RecodeConfig(embeddings_per_step=said))
+    config = BonusConfig(recode=RecodeBonusConfig(memory=RecodeConfig(embeddings_per_step=said)))
     both = make_bonus("recode", config, Place(dim=2, num_envs=8), tasks=("a", "b"))
     assert [memory.config.embeddings_per_step for memory in both.memories().values()] == [expected] * 2
 

@@ -8,13 +8,16 @@ from softcount.bonuses import NormaliserConfig
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.bonuses.per_task import PerTask
 from softcount.bonuses.place_count import PlaceCount
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.memory import RecodeConfig
 from softcount.types import Features, take_rows
 
 CONFIG = BonusConfig(
-    memory=RecodeConfig(size=30, warmup_atoms=3, neighbours=3),
-    normaliser=NormaliserConfig(kind="none"),
-    follows=True,
+    recode=RecodeBonusConfig(
+        memory=RecodeConfig(size=30, warmup_atoms=3, neighbours=3),
+        normaliser=NormaliserConfig(kind="none"),
+        reembed_every=5,
+    )
 )
 NUM, DIM = 6, 2
 IDS, NO = np.arange(NUM), np.zeros(NUM, bool)

@@ -70,7 +70,9 @@ def test_cutting_a_stream_into_batches_changes_no_bit():
 def test_score_is_zero_in_warm_up_and_the_scaled_raw_score_after():
     embeddings, env_ids, _ = stream()
     bonus = Recode(RecodeBonusConfig(memory=MEMORY, normaliser=NormaliserConfig(num_gathered=5)), seed=1)
-    assert (bonus.score(Features(embedding=embeddings[:3])) == 0).all()
+    unscaled = Recode(RecodeBonusConfig(memory=MEMORY, normaliser=NormaliserConfig(kind="none")), seed=1)
+    for warming_up in (bonus, unscaled):
+        assert (warming_up.score(Features(embedding=embeddings[:3])) == 0).all()
     bonus.observe(Features(embedding=embeddings), env_ids, np.zeros(len(embeddings), bool))
     far = Features(embedding=np.full((1, 3), 50, np.float32))
     assert bonus.score(far)[0] == pytest.approx(100.0 / bonus.normaliser.scale)

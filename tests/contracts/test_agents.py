@@ -1,4 +1,4 @@
-"""What roles ask of an agent: MEME with its replay, and a random one with continuous actions and a queue."""
+"""What roles ask of an agent: MEME with its replay, V-MPO with its queue, and a random one."""
 
 from dataclasses import replace
 
@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from contracts.proxies import far_away
 from contracts.wanderer import Drifter, Meadow, Network, Noise
+from launch.small_vmpo import MAZE, POINT
 from launch.test_local import TINY, assert_same, everything
 
 from softcount import store
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.bonuses.normalise import NormaliserConfig
+from softcount.bonuses.recode import RecodeBonusConfig
+from softcount.config import with_fields
 from softcount.launch.build import build, build_evaluator
 from softcount.launch.local import LocalLoop, Roles
 from softcount.memory import RecodeConfig
@@ -33,9 +36,10 @@ def wandering(env_seed=0):
     settings = replace(GRID, embedding=EmbeddingConfig(torso="mlp", dim=3))
     models = [make_representation("ap", env.observation_spec, env.action_spec, settings) for _ in range(2)]
     inference = Inference(Network(), models[1], env.action_spec)
-    memory = BonusConfig(
+    recode = RecodeBonusConfig(
         memory=RecodeConfig(size=40, warmup_atoms=5, neighbours=3), normaliser=NormaliserConfig(kind="none")
     )
+    memory = BonusConfig(recode=recode)
     actor = Actor(
         env,
         Noise(NUM_ENVS, env.action_spec),
@@ -52,9 +56,17 @@ def wandering(env_seed=0):
     )
 
 
-MAKERS = {"meme": lambda: build(replace(TINY, relabel=False, reembed_every=0)), "wanderer": wandering}
+PLAIN = with_fields(TINY, {"meme.relabel": False, "recode.reembed_every": 0})
+MAKERS = {
+    "meme": lambda: build(PLAIN),
+    "vmpo": lambda: build(MAZE),
+    "vmpo, continuous": lambda: build(POINT),
+    "wanderer": wandering,
+}
 EVALUATORS = {
     "meme": lambda roles: build_evaluator(TINY, roles.inference),
+    "vmpo": lambda roles: build_evaluator(MAZE, roles.inference),
+    "vmpo, continuous": lambda roles: build_evaluator(POINT, roles.inference),
     "wanderer": lambda roles: Evaluator(Meadow(3), roles.inference),
 }
 
@@ -108,8 +120,8 @@ def test_actions_of_any_kind_travel_from_the_behaviour_to_world_and_learner(name
 
 
 def test_the_recurrent_state_is_stored_before_each_trace(name):
-    if name == "meme":
-        return  # its state is checked against the network in `tests/launch/test_local_wires.py`
+    if name != "wanderer":
+        return  # networks are checked in `tests/launch/test_local_wires.py` and `test_vmpo.py`
     roles = MAKERS[name]()
     samples = []
     sample = roles.replay.sample

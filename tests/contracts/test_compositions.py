@@ -11,14 +11,15 @@ import torch
 from softcount import store
 from softcount.bonuses import NormaliserConfig
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.memory import RecodeConfig
 from softcount.representations.casm import CasmConfig
 from softcount.representations.embedding import EmbeddingConfig
-from softcount.representations.features import as_tensors
 from softcount.representations.gated_transformer import GatedTransformerConfig
 from softcount.representations.make import GRID, RepresentationConfig, make_representation
 from softcount.representations.trainer import RepresentationTrainer, TrainerConfig
 from softcount.taxonomy import Recipe, parse
+from softcount.tensors import to_tensors
 from softcount.types import ArraySpec, DiscreteActions, Features, Sequence, Step
 
 NUM_ENVS, STEPS, LENGTH = 3, 48, 12
@@ -47,10 +48,10 @@ class Pair:
         representation = make_representation(kind, SPEC, ACTIONS, SMALL, seed=seed)
         self.trainer = RepresentationTrainer(representation, TrainerConfig())
         memory = RecodeConfig(size=40, neighbours=3, warmup_atoms=6)
-        plain = NormaliserConfig(kind="none") if self.recipe.bonus == "recode" else None
+        recode = RecodeBonusConfig(memory=memory, normaliser=NormaliserConfig(kind="none"))
         bonus = make_bonus(
             self.recipe.bonus,
-            BonusConfig(memory=memory, normaliser=plain),
+            BonusConfig(recode=recode),
             Place(
                 dim=representation.dim,
                 representation=self.recipe.representation,
@@ -75,8 +76,8 @@ class Pair:
 
     @torch.no_grad()
     def act(self, data: Step, t: int) -> np.ndarray:
-        module = self.trainer.module.eval()
-        inputs = as_tensors((data.observation[t], data.prev_action[t], data.is_first[t]))
+        module = self.trainer.representation.eval()
+        inputs = to_tensors((data.observation[t], data.prev_action[t], data.is_first[t]))
         features, _ = module.represent(*inputs, module.initial_state(NUM_ENVS))
         if self.bonus.paid_in == "learning":
             return np.zeros(NUM_ENVS, np.float32)
@@ -86,7 +87,7 @@ class Pair:
         return self.bonus.observe(arrays, np.arange(NUM_ENVS), data.is_first[t])
 
     def learn_rewards(self, rows: Sequence) -> np.ndarray:
-        surprise = self.trainer.module.surprise(as_tensors(rows)).numpy()
+        surprise = self.trainer.representation.surprise(to_tensors(rows)).numpy()
         ids = np.tile(np.arange(NUM_ENVS), LENGTH)
         flat = self.bonus.observe(Features(surprise=surprise.ravel()), ids, rows.steps.is_first.ravel())
         return flat.reshape(surprise.shape)

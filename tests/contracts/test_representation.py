@@ -109,7 +109,7 @@ def test_the_acting_side_loads_what_the_trainer_publishes(kind):
     acting = build(kind, seed=9)
     acting.load_state_dict(trainer.acting_state())
     steps = sample_sequence(SPECS["rgb"], seed=5).steps
-    ours, theirs = represent(acting.eval(), steps), represent(trainer.module.eval(), steps)
+    ours, theirs = represent(acting.eval(), steps), represent(trainer.representation.eval(), steps)
     for a, b in zip(ours, theirs, strict=True):
         assert (a is None and b is None) or torch.equal(a, b)
 

@@ -8,7 +8,7 @@ from gymnasium.utils import seeding
 
 from softcount.envs.atari import Atari, AtariConfig, games
 from softcount.envs.atari_places import MontezumaPlaces, PitfallPlaces
-from softcount.envs.make import EIGHT_GAMES
+from softcount.envs.families import EIGHT_GAMES
 
 NO_NOOPS = {"max_noops": 0}
 

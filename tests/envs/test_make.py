@@ -4,10 +4,10 @@ import importlib.util
 import numpy as np
 import pytest
 
-from softcount.envs import make as making
+from softcount.envs import families
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.envs.dm_hard_8 import LEVELS
-from softcount.envs.make import FAMILIES, listing, make, make_env, parse_option, parse_tasks
+from softcount.envs.make import listing, make, make_env, parse_option, parse_tasks
 from softcount.envs.noise import NoisyVector
 from softcount.envs.tasks import TaskVector, seeds_of_tasks
 from softcount.types import ArraySpec, DiscreteActions, VectorEnv
@@ -54,7 +54,7 @@ def test_the_listing_names_what_is_there_and_what_to_install():
         "dm-hard-8/throw_across",
     } <= set(rows)
     assert all(row.is_installed for row in rows.values())
-    assert FAMILIES["dm-hard-8"].names == FAMILIES["eight-rooms"].names == tuple(LEVELS)
+    assert families.FAMILIES["dm-hard-8"].names == families.FAMILIES["eight-rooms"].names == tuple(LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_listing_names_what_is_there_and_what_to_install():
 )
 def test_a_missing_package_is_listed_and_the_error_names_the_extra(name, package, extra, monkeypatch):
     find = importlib.util.find_spec
-    monkeypatch.setattr(making, "find_spec", lambda wanted: None if wanted == package else find(wanted))
+    monkeypatch.setattr(families, "find_spec", lambda wanted: None if wanted == package else find(wanted))
     assert not {row.name: row for row in listing()}[name].is_installed
     with pytest.raises(ImportError, match=rf"{package}.*pip install softcount\[{extra}\]"):
         make(name)
@@ -97,8 +97,8 @@ def test_copies_already_built_are_closed_when_a_later_one_fails(monkeypatch):
             raise OSError("no more")
         return Fragile()
 
-    family = making.Family("", "envs", (), ("one",), build)
-    monkeypatch.setitem(making.FAMILIES, "fragile", family)
+    family = families.Family("", "envs", (), ("one",), build)
+    monkeypatch.setitem(families.FAMILIES, "fragile", family)
     with pytest.raises(OSError, match="no more"):
         make("fragile/one", num_envs=4)
     assert len(closed) == 2
@@ -132,8 +132,8 @@ def numbered(monkeypatch):
         raise AssertionError("built one by one")
 
     names = ("one", "two", "three")
-    family = making.Family("", "envs", (), names, refuse, build_vector=Numbered)
-    monkeypatch.setitem(making.FAMILIES, "numbered", family)
+    family = families.Family("", "envs", (), names, refuse, build_vector=Numbered)
+    monkeypatch.setitem(families.FAMILIES, "numbered", family)
     return names
 
 
@@ -212,12 +212,12 @@ def test_all_of_a_family_are_the_names_that_it_lists(numbered):
     assert mixed == ["disco-maze", "noisy-numbered/one", "noisy-numbered/two", "noisy-numbered/three"]
     for family in ("atari", "dm-hard-8", "minigrid"):
         found = [task.name for task in parse_tasks(f"{family}/all")]
-        assert found == [f"{family}/{name}" for name in FAMILIES[family].names]
+        assert found == [f"{family}/{name}" for name in families.FAMILIES[family].names]
 
 
 def test_all_of_minigrid_go_side_by_side():
-    env = make("minigrid/all", num_envs=2 * len(making.GRID_TASKS), seed=1)
-    assert env.task_names == tuple(f"minigrid/{name}" for name in making.GRID_TASKS)
+    env = make("minigrid/all", num_envs=2 * len(families.GRID_TASKS), seed=1)
+    assert env.task_names == tuple(f"minigrid/{name}" for name in families.GRID_TASKS)
     step = env.reset()
     for task, (name, seed) in enumerate(zip(env.task_names, seeds_of_tasks(1, 7), strict=True)):
         own = make(name, num_envs=2, seed=seed).reset()
@@ -237,8 +237,8 @@ def test_copies_are_numbered_through_all_tasks(name, monkeypatch):
         built.append((rest, copy))
         return make_env("disco-maze", size=7)
 
-    family = making.Family("", "envs", (), ("one", "two"), build)
-    monkeypatch.setitem(making.FAMILIES, "server", family)
+    family = families.Family("", "envs", (), ("one", "two"), build)
+    monkeypatch.setitem(families.FAMILIES, "server", family)
     make(name, num_envs=6).close()
     assert built == [("one", 0), ("one", 1), ("one", 2), ("two", 3), ("two", 4), ("two", 5)]
 
@@ -285,8 +285,8 @@ def test_tasks_already_built_are_closed_when_a_later_one_fails(numbered, monkeyp
         built.append(Numbered(*arguments))
         return built[-1]
 
-    family = making.Family("", "envs", (), numbered, build, build_vector=build)
-    monkeypatch.setitem(making.FAMILIES, "numbered", family)
+    family = families.Family("", "envs", (), numbered, build, build_vector=build)
+    monkeypatch.setitem(families.FAMILIES, "numbered", family)
     for last in ("numbered/four", "disco-maze"):  # unknown, and of other specs
         built.clear()
         with pytest.raises(ValueError, match=r"four|specs"):

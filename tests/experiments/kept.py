@@ -2,9 +2,9 @@
 
 import json
 import warnings
-from dataclasses import replace
 
-from softcount.config import RunConfig, from_json
+from softcount.config import RunConfig, with_fields
+from softcount.config_json import from_json
 
 
 def read_kept(content: dict) -> RunConfig:
@@ -16,5 +16,5 @@ def read_kept(content: dict) -> RunConfig:
 
 def resolved(config: RunConfig) -> RunConfig:
     """The same configuration with the memory's time step written out."""
-    per_step = config.memory.embeddings_per_step or config.num_envs
-    return replace(config, memory=replace(config.memory, embeddings_per_step=per_step))
+    per_step = config.recode.memory.embeddings_per_step or config.num_envs
+    return with_fields(config, {"recode.memory.embeddings_per_step": per_step})

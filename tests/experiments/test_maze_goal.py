@@ -4,13 +4,14 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from experiments.kept import read_kept, resolved
 from launch.test_local import TINY
 
+from softcount.config_json import to_tree
 from softcount.envs.make import make
 from softcount.experiments.demo import AGENTS
 from softcount.experiments.maze_goal import (
@@ -25,8 +26,8 @@ from softcount.experiments.maze_goal import (
     total_seconds,
     train,
 )
-from softcount.launch.run import Run
 from softcount.presets import PRESETS, suited
+from softcount.runs.run import Run
 from softcount.taxonomy import parse
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +55,7 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path, monkeypatch):
     maze = make("disco-maze", **config.env_options)
     seen = [place for place, count in enumerate(visits) if count]
     assert summary["steps"] == run.loop.num_steps
-    assert summary["config"] == asdict(config)
+    assert summary["config"] == to_tree(config)
     assert [step for step, _ in summary["success"]] == [step for step, _ in reports]
     assert summary["places"] == len(seen) == summary["coverage"][-1][1]
     assert summary["depth"] == max(maze.distances[maze.cell_of(place)] for place in seen)

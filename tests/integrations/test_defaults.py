@@ -36,6 +36,6 @@ def test_frames_are_distilled_as_in_the_paper_of_the_bonus():
 
 def test_small_worlds_have_the_laptop_presets_memory_but_for_its_size():
     for name in ("neighbours", "count_discount", "kernel_epsilon", "reward_constant"):
-        assert getattr(SMALL_WORLD.memory, name) == getattr(LAPTOP.memory, name)
-    assert SMALL_WORLD.memory.size == SMALL_WORLD.memory.warmup_atoms == 2 * LAPTOP.memory.size
-    assert SMALL_WORLD.normaliser == LAPTOP.normaliser
+        assert getattr(SMALL_WORLD.memory, name) == getattr(LAPTOP.recode.memory, name)
+    assert SMALL_WORLD.memory.size == SMALL_WORLD.memory.warmup_atoms == 2 * LAPTOP.recode.memory.size
+    assert SMALL_WORLD.normaliser == LAPTOP.recode.normaliser

@@ -14,7 +14,7 @@ def fill(history, steps, env_ids=(0, 1)):
         observation = np.stack([ids * 100 + t], -1).astype(np.float32)
         is_first = np.full(len(ids), t % 5 == 0)
         is_last = np.full(len(ids), t % 5 == 4)
-        history.append(ids, observation, np.where(is_first, 0, ids + t), is_first, is_last, is_last)
+        history.append(ids, observation, ids + t, is_first, is_last, is_last)
 
 
 def test_a_row_gets_the_action_that_led_to_the_next_row_unless_an_episode_begins():

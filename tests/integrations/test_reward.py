@@ -91,6 +91,18 @@ def test_a_saved_bonus_continues_bit_for_bit(name, tmp_path):
     np.testing.assert_array_equal(run(bonus, loop, 40), run(other, same, 40))
 
 
+def test_a_loaded_bonus_knows_which_environments_are_about_to_restart(tmp_path):
+    bonus, no = make(autoreset_mode="next_step"), np.zeros(NUM_ENVS, bool)
+    obs, action = np.zeros((NUM_ENVS, 3), np.float32), np.ones(NUM_ENVS, int)
+    bonus.step(obs, action, obs + 1, np.array([True, False, False]), no)
+    bonus.save(tmp_path / "bonus")
+    other = make(autoreset_mode="next_step", seed=1).load(tmp_path / "bonus")
+    other.step(obs + 1, action, obs + 2, no, no)
+    newest = other.history.latest(np.arange(NUM_ENVS), 1).steps
+    assert newest.is_first[0].tolist() == [True, False, False]
+    assert newest.prev_action[0].tolist() == [0, 1, 1]
+
+
 def test_equal_seeds_pay_equally_and_other_seeds_do_not():
     one, two, other = (run(make(seed=seed), Loop(), 60) for seed in (0, 0, 1))
     np.testing.assert_array_equal(one, two)
@@ -224,6 +236,16 @@ def test_channels_first_images_dicts_and_other_action_spaces_are_taken():
         assert bonus.trainer.num_updates > 0
 
 
+def test_channels_first_images_are_turned_and_not_cut_up():
+    space = spaces.Box(0, 255, (3, 4, 5), np.uint8)
+    bonus = IntrinsicReward("RECODE-AP", space, spaces.Discrete(2), num_envs=2, encoder="mlp", config=SMALL)
+    image = np.arange(120, dtype=np.uint8).reshape(2, 3, 4, 5)
+    turned = bonus.inputs.observation(image, "obs", 2)
+    assert turned.shape == (2, 4, 5, 3)
+    for copy, channel, row, column in np.ndindex(image.shape):
+        assert turned[copy, row, column, channel] == image[copy, channel, row, column]
+
+
 def _sample_two(space):
     if isinstance(space, spaces.Dict):
         return {key: _sample_two(part) for key, part in space.spaces.items()}
@@ -324,10 +346,12 @@ def test_a_slow_copy_embeds_other_than_the_net_in_training():
     slow = make(config=IntrinsicRewardConfig(**{**vars(SMALL), "trainer": TrainerConfig(acting="slow")}))
     latest = make(config=IntrinsicRewardConfig(**{**vars(SMALL), "trainer": TrainerConfig(acting="latest")}))
     run(slow, Loop(), 60), run(latest, Loop(), 60)
-    trained = slow.trainer.module.state_dict()
+    trained = slow.trainer.representation.state_dict()
     acting = slow._acting.state_dict()
     assert any(not torch.equal(trained[key], acting[key]) for key in trained)
-    assert latest._acting is latest.trainer.module
+    published = slow.trainer.acting_state()
+    assert all(torch.equal(acting[key], published[key]) for key in published)
+    assert latest._acting is latest.trainer.representation
 
 
 def test_metrics_are_plain_numbers():
@@ -363,7 +387,7 @@ def test_observation_statistics_begin_with_all_that_was_seen(name):
     fresh = make(name)
     for part in bonus.history.observations():
         fresh.trainer.learn_statistics(part)
-    parts = [bonus.trainer.module, fresh.trainer.module]
+    parts = [bonus.trainer.representation, fresh.trainer.representation]
     ours, expected = ((part.surprising if name == "NGU-AP" else part).normaliser for part in parts)
     assert int(expected.count) == len(seen)
     np.testing.assert_allclose(expected.mean, seen.astype(np.float64).mean(0), rtol=1e-9)

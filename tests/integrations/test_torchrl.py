@@ -74,6 +74,8 @@ def test_streams_hold_final_observations_and_begin_anew_after_resets(num):
     np.testing.assert_array_equal(first, times == 0)
     assert ((np.diff(times) == 1) | first[1:]).all()
     assert rows.observation[rows.is_last[:, 0], 0, 2].tolist()[:3] == [3, 1, 4]
+    is_cut = rows.observation[:, 0, 1] % 2 == 1
+    np.testing.assert_array_equal(rows.is_terminal[:, 0], rows.is_last[:, 0] & ~is_cut)
 
 
 @pytest.mark.parametrize(("surprise", "sign"), [(pulled, 1), (not_pulled, -1)])

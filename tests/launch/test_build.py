@@ -21,21 +21,26 @@ from softcount.bonuses import (
 )
 from softcount.bonuses.following import Following
 from softcount.bonuses.per_task import PerTask
+from softcount.config import with_fields
 from softcount.envs.make import make
 from softcount.launch import build as build_module
 from softcount.launch.build import build, build_evaluator, seeds_of
-from softcount.launch.run import make_loop
+from softcount.memory import native_engine as native
 from softcount.memory.episodic import EpisodicConfig
 from softcount.presets import suited
+from softcount.runs.run import make_loop
 
 CONFIG = replace(
     TINY,
-    epsilon_base=0.5,
-    epsilon_power=3.0,
-    bandit=BanditConfig(discount=0.9, epsilon=0.25, bonus=2.0),
-    batch_size=5,
-    importance_exponent=0.4,
-    memory=replace(TINY.memory, embeddings_per_step=7, far_tolerance=0.3),
+    meme=replace(
+        TINY.meme,
+        epsilon_base=0.5,
+        epsilon_power=3.0,
+        bandit=BanditConfig(discount=0.9, epsilon=0.25, bonus=2.0),
+        batch_size=5,
+        importance_exponent=0.4,
+    ),
+    recode=replace(TINY.recode, memory=replace(TINY.recode.memory, embeddings_per_step=7, far_tolerance=0.3)),
     terminal_observations="unpaid",
 )
 
@@ -53,34 +58,34 @@ def test_epsilon_falls_along_the_actors_as_configured(roles):
 def test_every_environment_has_a_bandit_of_its_own_with_the_configured_settings(roles):
     bandits = roles.actor.behaviour.bandits
     assert len(bandits) == 4
-    assert all(bandit.config == CONFIG.bandit and bandit.num_arms == 6 for bandit in bandits)
+    assert all(bandit.config == CONFIG.meme.bandit and bandit.num_arms == 6 for bandit in bandits)
     draws = [[bandit.rng.random() for _ in range(3)] for bandit in build(CONFIG).actor.behaviour.bandits]
     assert len({tuple(draw) for draw in draws}) == 4
 
 
 def test_the_memory_has_the_configured_constants_and_the_representations_size(roles):
     dim = CONFIG.representation.embedding.dim
-    assert dim != CONFIG.memory.dim
+    assert dim != CONFIG.recode.memory.dim
     (memory,) = roles.memory.bonus.memories().values()
-    assert memory.config == replace(CONFIG.memory, dim=dim)
+    assert memory.config == replace(CONFIG.recode.memory, dim=dim)
     assert roles.memory.terminal_observations == "unpaid"
 
 
 def test_batches_have_the_configured_size_and_length():
     roles = build(CONFIG)
     nothing = np.zeros(4, np.float32)
-    for _ in range(CONFIG.replay.trace_length + CONFIG.replay.period + 1):
+    for _ in range(CONFIG.meme.replay.trace_length + CONFIG.meme.replay.period + 1):
         row, state = roles.actor.step(roles.inference(roles.actor.request()), nothing)
         roles.replay.add(row, state)
     sample = roles.replay.sample()
-    assert sample.sequence.steps.reward.shape == (CONFIG.replay.trace_length + 1, 5)
+    assert sample.sequence.steps.reward.shape == (CONFIG.meme.replay.trace_length + 1, 5)
 
 
 def test_agent_and_trainer_have_their_own_settings(roles):
     assert roles.learner.agent.config == CONFIG.meme
     assert roles.learner.trainer.config == CONFIG.trainer
     assert roles.inference.network.meme == CONFIG.meme
-    assert roles.replay.importance_exponent == CONFIG.importance_exponent == 0.4
+    assert roles.replay.importance_exponent == CONFIG.meme.importance_exponent == 0.4
 
 
 def test_one_seed_gives_all_parts_seeds_of_their_own():
@@ -98,7 +103,9 @@ def test_an_evaluator_plays_the_configured_number_of_episodes_in_worlds_of_its_o
     evaluator = build_evaluator(replace(CONFIG, evaluation_episodes=3), roles.inference)
     assert evaluator.env.num_envs == 3
     assert evaluator.env is not roles.actor.env
-    behaviour = build(replace(CONFIG, evaluation_epsilon=0.07)).actor.behaviour.for_evaluation(3)
+    behaviour = build(with_fields(CONFIG, {"meme.evaluation_epsilon": 0.07})).actor.behaviour.for_evaluation(
+        3
+    )
     assert behaviour.epsilon.tolist() == [0.07] * 3
 
 
@@ -135,8 +142,8 @@ def test_a_bonus_that_is_told_to_be_paid_in_learning_belongs_to_the_learner():
 
 
 def test_atoms_follow_only_where_the_run_moves_them():
-    assert type(build(replace(TINY, reembed_every=0)).memory.bonus) is Recode
-    assert type(build(replace(TINY, reembed_every=5)).memory.bonus) is Following
+    assert type(build(with_fields(TINY, {"recode.reembed_every": 0})).memory.bonus) is Recode
+    assert type(build(with_fields(TINY, {"recode.reembed_every": 5})).memory.bonus) is Following
 
 
 def test_what_every_bonus_is_made_of_is_configured():
@@ -146,15 +153,27 @@ def test_what_every_bonus_is_made_of_is_configured():
         episodic=EpisodicBonusConfig(memory=near),
         ngu=NguConfig(memory=near, largest_factor=2.5),
         engine="numpy",
-        reembed_every=0,
-        relabel=False,
     )
+    config = with_fields(config, {"recode.reembed_every": 0, "meme.relabel": False})
     dim = config.representation.embedding.dim
     for name in ("MEME-EMM-AP", "MEME-NGU-AP"):
         bonus = build(suited(config, name)).memory.bonus
         assert bonus.config.memory == replace(near, dim=dim)
     assert bonus.config.largest_factor == 2.5
     assert build(config).memory.bonus.memory.engine == "numpy"
+
+
+def test_the_memory_has_the_configured_number_of_threads(monkeypatch):
+    made = []
+
+    class Recording(native.NativeEngine):
+        def __init__(self, config, num_threads):
+            made.append(num_threads)
+            super().__init__(config, num_threads)
+
+    monkeypatch.setattr(native, "NativeEngine", Recording)
+    build(replace(TINY, engine="native", memory_threads=3))
+    assert made == [3]
 
 
 TWO_TASKS = {"env": "disco-maze:layout=1,disco-maze:layout=2", "env_options": {"size": 7}}

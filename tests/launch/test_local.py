@@ -7,25 +7,32 @@ import numpy as np
 import pytest
 
 from softcount import store
-from softcount.config import RunConfig
+from softcount.config import RunConfig, with_fields
 from softcount.launch.build import build
 from softcount.launch.local import LocalLoop
-from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, suited
+from softcount.runs.run import make_loop
 
 TINY = replace(
     LAPTOP,
     env_options={"size": 7, "layout": 1},
     num_envs=4,
     evaluation_episodes=2,
-    batch_size=3,
     meme=replace(
         LAPTOP.meme,
         network=replace(LAPTOP.meme.network, core_size=8, head_size=8),
         target_update_period=3,
+        batch_size=3,
+        replay=replace(
+            LAPTOP.meme.replay, trace_length=6, period=3, capacity=12, min_traces=4, replay_ratio=2.0
+        ),
     ),
-    replay=replace(LAPTOP.replay, trace_length=6, period=3, capacity=12, min_traces=4, replay_ratio=2.0),
-    memory=replace(LAPTOP.memory, size=30, warmup_atoms=10, neighbours=3, insertion_probability=0.9),
+    recode=replace(
+        LAPTOP.recode,
+        memory=replace(
+            LAPTOP.recode.memory, size=30, warmup_atoms=10, neighbours=3, insertion_probability=0.9
+        ),
+    ),
 )
 
 
@@ -68,7 +75,8 @@ def content(loop):
 )
 def test_overlap_changes_the_speed_and_nothing_else(name):
     is_recode = name == "MEME-RECODE-AP"
-    config = replace(TINY, agent=name, relabel=is_recode, reembed_every=4 * is_recode)
+    changes = {"agent": name, "meme.relabel": is_recode, "recode.reembed_every": 4 * is_recode}
+    config = with_fields(TINY, changes)
     loops = [loop_of(config, overlap) for overlap in (False, True)]
     for loop in loops:
         for _ in range(60):
@@ -80,7 +88,8 @@ def test_overlap_changes_the_speed_and_nothing_else(name):
 @pytest.mark.parametrize("name", ["MEME-RECODE-AP", "MEME-EMM-AP", "MEME-RNDonAP", "MEME-RECODE-CASM"])
 def test_a_restored_loop_continues_as_if_nothing_had_happened(name, tmp_path):
     is_recode = name == "MEME-RECODE-AP"
-    config = replace(TINY, agent=name, relabel=is_recode, reembed_every=4 * is_recode)
+    changes = {"agent": name, "meme.relabel": is_recode, "recode.reembed_every": 4 * is_recode}
+    config = with_fields(TINY, changes)
     loop = loop_of(config, True)
     for _ in range(50):
         loop.step()
@@ -153,7 +162,7 @@ def test_the_network_sees_the_intrinsic_reward_one_step_late():
             np.testing.assert_array_equal(request.prev_intrinsic, expected.astype(np.float32))
         loop.step()
         before = np.asarray(loop.roles.replay.replay._columns["intrinsic"])[
-            np.arange(4), (loop.roles.replay.replay._position - 1) % TINY.replay.period
+            np.arange(4), (loop.roles.replay.replay._position - 1) % TINY.meme.replay.period
         ].copy()
     assert before.any()
 
@@ -165,6 +174,9 @@ def test_metrics_of_the_pending_update_survive(tmp_path):
     state = loop.state_dict()["loop"]["pending"]
     assert "losses/loss" in state["names"]
     assert json.dumps(state["values"])
+    restored = loop_of(TINY, False)
+    restored._load_counters(loop.state_dict()["loop"])
+    assert restored.pending.result().metrics == dict(zip(state["names"], state["values"]))
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -209,9 +221,9 @@ def test_observation_statistics_begin_with_all_that_the_replay_holds(name):
         replace(suited(TINY, name), env_options={"size": 7, "layout": 1, "observation": "rgb"}), False
     )
     seen = shown_until_the_first_update(loop).astype(np.float64)
-    module = loop.roles.learner.trainer.module
+    module = loop.roles.learner.trainer.representation
     normaliser = (module.surprising if name == "MEME-NGU-AP" else module).normaliser
-    assert int(normaliser.count) == len(seen) > 3 * TINY.batch_size
+    assert int(normaliser.count) == len(seen) > 3 * TINY.meme.batch_size
     np.testing.assert_allclose(normaliser.mean, seen.mean(0), rtol=1e-12)
     np.testing.assert_allclose(normaliser.square, ((seen - seen.mean(0)) ** 2).sum(0), rtol=1e-9, atol=1e-9)
     while loop.num_updates < 2:
@@ -232,6 +244,6 @@ def test_a_run_reports_the_same_when_resumed_before_a_step_in_which_all_copies_d
 
 
 def test_deaths_are_paid_in_learning_as_the_run_says():
-    config = replace(TINY, agent="MEME-BYOL-Explore", relabel=False)
+    config = with_fields(TINY, {"agent": "MEME-BYOL-Explore", "meme.relabel": False})
     for rule in ("paid", "unpaid", "skipped"):
         assert build(replace(config, terminal_observations=rule)).learner.terminal_observations == rule

@@ -20,6 +20,7 @@ from oracles.recode import Recode
 from oracles.replay import Replay
 from oracles.representations import byol_losses, byol_surprise
 
+from softcount.config import with_fields
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.torsos import MlpConfig
 
@@ -27,18 +28,22 @@ NUM_STEPS, NUM_ENVS, NUM_ACTIONS, NUM_MIXTURES = 90, 4, 4, 6
 MLP = MlpConfig(hidden_sizes=(8,))
 WIRED = replace(
     TINY,
-    meme=replace(TINY.meme, network=replace(TINY.meme.network, torso=MLP, core="lstm")),
+    meme=replace(
+        TINY.meme,
+        network=replace(TINY.meme.network, torso=MLP, core="lstm"),
+        epsilon_base=0.3,
+        epsilon_power=2.0,
+        replay=replace(TINY.meme.replay, newest=1),
+        importance_exponent=0.6,
+    ),
     representation=replace(
         TINY.representation,
         embedding=EmbeddingConfig(torso=MLP, dim=4, layer_norm=True),
         rnd=replace(TINY.representation.rnd, torso=MLP),
     ),
-    epsilon_base=0.3,
-    epsilon_power=2.0,
-    replay=replace(TINY.replay, newest=1),
-    memory=replace(TINY.memory, embeddings_per_step=NUM_ENVS),
-    importance_exponent=0.6,
-    reembed_every=0,
+    recode=replace(
+        TINY.recode, memory=replace(TINY.recode.memory, embeddings_per_step=NUM_ENVS), reembed_every=0
+    ),
 )
 BETAS = [0.0, *(1 / (1 + math.exp(-10 * (2 * j - 4) / 4)) for j in (1, 2, 3, 4)), 1.0]
 EPSILONS = [0.3 ** (1 + 2 * actor / 3) for actor in range(NUM_ENVS)]
@@ -110,8 +115,8 @@ def test_the_target_network_is_the_online_one_of_the_last_full_period(heard):
 
 
 def test_the_representations_learning_rate_follows_its_schedule():
-    trainer = replace(WIRED.trainer, learning_rate=0.01, schedule="linear", total_updates=20)
-    heard = watch(replace(WIRED, trainer=trainer), 25)
+    changes = {"optimiser.learning_rate": 0.01, "schedule": "linear", "total_updates": 20}
+    heard = watch(replace(WIRED, trainer=with_fields(WIRED.trainer, changes)), 25)
     rates = [update.update.metrics["representation/learning_rate"] for update in heard.learned]
     assert len(rates) > 5
     assert rates == pytest.approx([0.01 * max(0, 1 - num / 20) for num in range(len(rates))])
@@ -127,7 +132,7 @@ def test_the_replay_holds_the_priorities_that_were_returned(heard):
     kept = weights_of_traces(heard.loop.roles.replay)
     known = sorted(returned.keys() & kept.keys())
     assert len(known) > 3
-    expected = [max(returned[i], 1e-6) ** WIRED.replay.priority_exponent for i in known]
+    expected = [max(returned[i], 1e-6) ** WIRED.meme.replay.priority_exponent for i in known]
     np.testing.assert_allclose([kept[i] for i in known], expected, rtol=1e-6)
     assert len(set(expected)) > 3
 
@@ -147,7 +152,7 @@ def test_importance_weights_undo_how_likely_each_trace_was_drawn(heard):
 
 
 def test_what_is_learned_from_is_what_was_acted_with_the_state_before_it(heard):
-    replay = Replay(WIRED.replay.trace_length, WIRED.replay.period, 10**9, NUM_ENVS)
+    replay = Replay(WIRED.meme.replay.trace_length, WIRED.meme.replay.period, 10**9, NUM_ENVS)
     for step in heard.acted:
         singles = [{name: x[b] for name, x in columns(step.row).items()} for b in range(NUM_ENVS)]
         replay.add(singles, [tuple(x[b] for x in step.state) for b in range(NUM_ENVS)], range(NUM_ENVS))
@@ -239,7 +244,7 @@ def test_each_bandit_knows_the_extrinsic_returns_of_its_own_environment(heard):
     bandits = heard.loop.roles.actor.state_dict()["behaviour"]["bandits"]
     for history, bandit in zip(histories, bandits, strict=True):
         counts, sums = bandit_oracle.statistics(
-            history, NUM_MIXTURES, "discounted", WIRED.bandit.discount, None
+            history, NUM_MIXTURES, "discounted", WIRED.meme.bandit.discount, None
         )
         np.testing.assert_allclose(bandit["discounted"]["counts"], counts, rtol=1e-9)
         np.testing.assert_allclose(bandit["discounted"]["sums"], sums, rtol=1e-6, atol=1e-9)
@@ -254,7 +259,7 @@ def embedding_of(p, observation):
 
 def recode_of(memory):
     """The oracle's memory with what a state holds."""
-    config = WIRED.memory
+    config = WIRED.recode.memory
     names = (
         "size", "neighbours", "count_discount", "embeddings_per_step", "insertion_probability", "removal",
         "far_tolerance", "d2_step", "reward_constant", "kernel_epsilon", "warmup_atoms",
@@ -282,7 +287,7 @@ def test_the_memory_is_shown_the_published_embeddings_and_pays_what_algorithm_1_
         expected = np.zeros(NUM_ENVS)
         for b, (u, v) in zip(shown, uniforms, strict=True):
             np.testing.assert_allclose(embedding[b], embedding_of(p, row.observation[b]), atol=1e-4)
-            is_warm = len(oracle.atoms) >= WIRED.memory.warmup_atoms
+            is_warm = len(oracle.atoms) >= WIRED.recode.memory.warmup_atoms
             reward = oracle.observe(embedding[b].tolist(), u, v).reward
             expected[b] = reward if is_warm and not row.is_first[b] else 0.0
         np.testing.assert_allclose(row.intrinsic, expected, rtol=1e-5)
@@ -308,13 +313,13 @@ def test_relabelled_targets_are_what_todays_memory_would_pay_for_todays_embeddin
 
 
 def test_without_relabelling_the_stored_pay_makes_the_targets():
-    heard = watch(replace(WIRED, relabel=False), 20)
+    heard = watch(with_fields(WIRED, {"meme.relabel": False}), 20)
     assert len(heard.learned) > 2
     assert all(update.targets is None for update in heard.learned)
 
 
 def test_byol_pays_each_row_of_a_batch_for_its_own_surprise():
-    heard = watch(replace(WIRED, agent="MEME-BYOL-Explore", relabel=False, normaliser=None), 24)
+    heard = watch(with_fields(WIRED, {"agent": "MEME-BYOL-Explore", "meme.relabel": False}), 24)
     surprises, rows = [], []
     for num, update in enumerate(heard.learned):  # paid by the world model as the batch found it
         steps, p = update.sample.sequence.steps, networks.numbers(parameters_after(heard, num)[2])
@@ -346,9 +351,7 @@ def test_byol_pays_each_row_of_a_batch_for_its_own_surprise():
 
 
 def test_actors_normalise_pixels_by_all_that_was_seen_before_learning_and_learned_from_since():
-    config = replace(
-        WIRED, agent="MEME-RND", normaliser=None, trainer=replace(WIRED.trainer, acting="latest")
-    )
+    config = with_fields(WIRED, {"agent": "MEME-RND", "trainer.acting": "latest"})
     heard = watch(config, 20)
     last = heard.acted[-1]
     assert last.num_updates > 2

@@ -9,7 +9,9 @@ from launch.test_local import TINY, assert_same, everything
 
 from softcount import store
 from softcount.envs.tasks import TaskVector
-from softcount.launch.run import METRICS, Run, make_loop
+from softcount.roles.actor import Episode
+from softcount.roles.evaluator import Evaluation
+from softcount.runs.run import METRICS, Run, _describe_scores, make_loop
 
 MAZES = "disco-maze:layout=1,disco-maze:layout=2"
 CONFIG = replace(
@@ -19,7 +21,7 @@ CONFIG = replace(
     num_envs=4,
     evaluation_episodes=2,
     memory_per_task=True,
-    reembed_every=3,
+    recode=replace(TINY.recode, reembed_every=3),
     overlap=False,
 )
 
@@ -79,3 +81,40 @@ def test_a_run_reports_every_task_by_its_name(tmp_path):
     assert row["intrinsic/atoms"] == pytest.approx(
         np.mean([row[f"intrinsic/atoms/{name}"] for name in names])
     )
+
+
+def evaluation_of(*returns):
+    """Episodes of task 0, 1, … with these returns."""
+    episodes = [Episode(x, 0.0, 9, task, 0) for task, own in enumerate(returns) for x in own]
+    return Evaluation(episodes, [], [], set())
+
+
+def test_scores_are_capped_task_by_task_and_then_averaged():
+    tasks = "dm-hard-8/push_blocks", "atari/montezuma_revenge", "atari/pitfall"
+    evaluation = evaluation_of([8.4, 0.0], [4753.3, 99_999.0], [-229.4, -9_999.0])
+    assert _describe_scores(evaluation, tasks) == {
+        "eval/capped_score/dm-hard-8/push_blocks": 0.5,
+        "eval/capped_score/atari/montezuma_revenge": 1.0,  # of the mean return: ten times a person's
+        "eval/capped_score/atari/pitfall": 0.0,  # below a random policy's
+        "eval/capped_score": 0.5,
+    }
+
+
+def test_there_is_no_mean_score_where_people_played_only_some_of_the_tasks():
+    tasks = "dm-hard-8/push_blocks", "eight-rooms/push_blocks"
+    scores = _describe_scores(evaluation_of([4.2], [8.4]), tasks)
+    assert scores == {"eval/capped_score/dm-hard-8/push_blocks": 0.5}
+    assert _describe_scores(evaluation_of([1.0]), ("disco-maze",)) == {}
+    assert _describe_scores(evaluation_of([4.2]), tasks[:1]) == {"eval/capped_score": 0.5}
+
+
+@pytest.mark.parametrize("clip_rewards", [False, True])
+def test_an_evaluation_reports_scores_unless_rewards_are_signs(tmp_path, monkeypatch, clip_rewards):
+    run = Run.create(tmp_path / "run", CONFIG)
+    run.config = replace(CONFIG, env_options={"clip_rewards": clip_rewards})
+    run._task_names = "dm-hard-8/push_blocks", "dm-hard-8/baseball"
+    monkeypatch.setattr(run, "evaluate", lambda: evaluation_of([4.2], [7.9]))
+    metrics = run._describe_evaluation()
+    run.close()
+    assert metrics["eval/return/dm-hard-8/baseball"] == 7.9
+    assert metrics.get("eval/capped_score") == (None if clip_rewards else 0.75)

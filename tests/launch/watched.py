@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.launch.local import LocalLoop
-from softcount.launch.run import make_loop
+from softcount.runs.run import make_loop
 from softcount.types import map_arrays
 
 

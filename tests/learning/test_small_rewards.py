@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softcount.launch.run import make_loop
 from softcount.presets import LAPTOP, suited
+from softcount.runs.run import make_loop
 
 STEPS = 60_000
 

@@ -9,7 +9,7 @@ from oracles.memories import CONFIG
 from softcount import RecodeMemory
 
 ENGINES = ["numpy"]
-if importlib.util.find_spec("softcount.memory.engine") and importlib.util.find_spec(
+if importlib.util.find_spec("softcount.memory.native_engine") and importlib.util.find_spec(
     "softcount.memory._native"
 ):
     ENGINES.append("native")

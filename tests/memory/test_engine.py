@@ -11,7 +11,7 @@ from softcount import RecodeConfig
 from softcount.memory.recode import NumpyEngine, Observed
 from softcount.types import Array
 
-engine_module = pytest.importorskip("softcount.memory.engine", reason="the native engine is not built")
+engine_module = pytest.importorskip("softcount.memory.native_engine", reason="the native engine is not built")
 NativeEngine = engine_module.NativeEngine
 
 DECISIONS = ("nearest", "is_far", "is_inserted", "slot", "merged_into")

@@ -15,7 +15,7 @@ from softcount import RecodeConfig, RecodeMemory
 from softcount.memory.recode import NumpyEngine
 from softcount.types import Array
 
-engine_module = pytest.importorskip("softcount.memory.engine", reason="the native engine is not built")
+engine_module = pytest.importorskip("softcount.memory.native_engine", reason="the native engine is not built")
 NativeEngine = engine_module.NativeEngine
 
 NUM, DIM = 2500, 6

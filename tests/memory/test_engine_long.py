@@ -12,7 +12,7 @@ from softcount import RecodeConfig
 from softcount.envs.streams import filled_state, make_stream
 from softcount.memory.recode import NumpyEngine
 
-engine_module = pytest.importorskip("softcount.memory.engine", reason="the native engine is not built")
+engine_module = pytest.importorskip("softcount.memory.native_engine", reason="the native engine is not built")
 NativeEngine = engine_module.NativeEngine
 pytestmark = pytest.mark.slow
 

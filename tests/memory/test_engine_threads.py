@@ -10,7 +10,7 @@ import pytest
 
 from softcount import RecodeConfig, RecodeMemory
 
-engine_module = pytest.importorskip("softcount.memory.engine", reason="the native engine is not built")
+engine_module = pytest.importorskip("softcount.memory.native_engine", reason="the native engine is not built")
 NativeEngine = engine_module.NativeEngine
 
 

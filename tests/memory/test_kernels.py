@@ -20,6 +20,14 @@ def test_distances_far_from_the_origin_keep_all_their_digits():
     np.testing.assert_array_equal(squared_distances(atoms, e), exact)
 
 
+def test_differences_of_unlike_sizes_are_not_rounded_to_single_precision():
+    atoms, e = np.array([[1.0], [-3.0]], np.float32), np.array([1e-9], np.float32)
+    exact = [(a - float32(1e-9)) ** 2 for a in (1.0, -3.0)]
+    np.testing.assert_array_equal(squared_distances(atoms, e), exact)
+
+
 def test_the_k_smallest_come_in_ascending_order():
     assert k_smallest(np.array([5.0, 1.0, 4.0, 1.0, 3.0]), 3).tolist() == [1.0, 1.0, 3.0]
     assert k_smallest(np.array([2.0, 1.0]), 2).tolist() == [1.0, 2.0]
+    many = np.random.default_rng(0).permutation(500).astype(np.float64)  # few would be sorted by chance
+    assert k_smallest(many, 200).tolist() == list(range(200))

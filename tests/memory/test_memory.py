@@ -272,7 +272,7 @@ def test_several_threads_lose_nothing(engine):
 
 
 def test_without_the_native_module_auto_warns_and_runs_on_numpy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "softcount.memory.engine", None)
+    monkeypatch.setitem(sys.modules, "softcount.memory.native_engine", None)
     with pytest.warns(UserWarning, match="without its native engine") as caught:
         memory = RecodeMemory(CONFIG)
     assert caught[0].filename == __file__
@@ -282,7 +282,7 @@ def test_without_the_native_module_auto_warns_and_runs_on_numpy(monkeypatch):
 
 
 def test_asking_for_numpy_does_not_warn(monkeypatch):
-    monkeypatch.setitem(sys.modules, "softcount.memory.engine", None)
+    monkeypatch.setitem(sys.modules, "softcount.memory.native_engine", None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert RecodeMemory(CONFIG, engine="numpy").engine == "numpy"

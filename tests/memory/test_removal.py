@@ -49,5 +49,12 @@ def test_a_draw_falls_where_the_cumulative_weights_say():
     log_counts = np.log([1.0, 2.0, 4.0])  # weights 1, 1/4, 1/16 of 21/16
     for u, slot in [(15.9 / 21, 0), (16.1 / 21, 1), (19.9 / 21, 1), (20.1 / 21, 2)]:
         assert RULES["inverse_square"](log_counts, u) == slot
+    for u, slot in [
+        (0.0, 0),
+        (0.25, 1),
+        (0.5, 2),
+        (0.75, 3),
+    ]:  # of equal weights: a border is the next slot's
+        assert RULES["inverse"](np.zeros(4), u) == slot
     for u, slot in [(3.9 / 7, 0), (4.1 / 7, 1), (5.9 / 7, 1), (6.1 / 7, 2)]:
         assert RULES["inverse"](log_counts, u) == slot

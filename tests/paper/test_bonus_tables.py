@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from softcount.bonuses import ATARI, DM_HARD_8
+from softcount.presets import ATARI, DM_HARD_8
 
 ATARI_TABLE = {"size": 5e4, "γ": 0.999, "η": 0.05, "κ": 0.2, "c": 0.01, "τ": 0.9999, "k": 20}
 DM_HARD_8_TABLE = {"size": 2e5, "γ": 0.997, "η": 0.2, "κ": 0.2, "c": 0.01, "τ": 0.9999, "k": 20}
@@ -12,7 +12,7 @@ DM_HARD_8_TABLE = {"size": 2e5, "γ": 0.997, "η": 0.2, "κ": 0.2, "c": 0.01, "�
 
 @pytest.mark.parametrize(("preset", "table"), [(ATARI, ATARI_TABLE), (DM_HARD_8, DM_HARD_8_TABLE)])
 def test_the_preset_holds_the_values_of_the_table(preset, table):
-    memory = preset.memory
+    memory = preset.recode.memory
     assert table == {
         "size": memory.size,
         "γ": memory.count_discount,
@@ -26,4 +26,4 @@ def test_the_preset_holds_the_values_of_the_table(preset, table):
 
 @pytest.mark.parametrize("preset", [ATARI, DM_HARD_8])
 def test_rewards_are_divided_by_their_own_running_deviation(preset):
-    assert (preset.normaliser.kind, preset.normaliser.step) == ("reward_std", 1e-5)
+    assert (preset.recode.normaliser.kind, preset.recode.normaliser.step) == ("reward_std", 1e-5)

@@ -2,6 +2,10 @@
 
 from dataclasses import replace
 
+from softcount.bonuses.episodic import EpisodicBonusConfig
+from softcount.bonuses.ngu import NguConfig
+from softcount.bonuses.normalise import NormaliserConfig
+from softcount.config import with_fields
 from softcount.presets import ATARI, ATARI_LETTER, DM_HARD_8, LAPTOP, suited
 from softcount.representations.rnd import RndConfig
 from softcount.torsos import TORSOS, DqnConfig
@@ -63,7 +67,7 @@ CASM = {
 
 
 def agent_rows(config):
-    meme, loss, bandit, trainer = config.meme, config.meme.loss, config.bandit, config.trainer
+    meme, loss, bandit, trainer = config.meme, config.meme.loss, config.meme.bandit, config.trainer
     return {
         "mixtures": meme.network.num_mixtures,
         "LSTM units": meme.network.core_size if meme.network.core == "lstm" else None,
@@ -74,14 +78,14 @@ def agent_rows(config):
         "least sigma": loss.sigma_floor if loss.normalise else None,
         "cross-mixture weight": loss.behaviour_weight if loss.cross_mixture else 1.0,
         "distillation": (loss.distillation_weight, loss.distillation_epsilon, loss.kl_limit),
-        "priority": (loss.priority_max_weight, config.replay.priority_exponent),
-        "importance exponent": config.importance_exponent,
+        "priority": (loss.priority_max_weight, config.meme.replay.priority_exponent),
+        "importance exponent": config.meme.importance_exponent,
         "target period": meme.target_update_period,
-        "Adam": (*meme.adam_betas, meme.adam_epsilon),
-        "gradient norm": meme.max_grad_norm,
-        "epsilon": (config.epsilon_base, config.epsilon_power, config.evaluation_epsilon),
+        "Adam": (*meme.optimiser.betas, meme.optimiser.epsilon),
+        "gradient norm": meme.optimiser.max_grad_norm,
+        "epsilon": (meme.epsilon_base, meme.epsilon_power, meme.evaluation_epsilon),
         "bandit": (bandit.kind, bandit.discount, bandit.epsilon, bandit.bonus),
-        "embedding Adam": (*trainer.betas, trainer.epsilon),
+        "embedding Adam": (*trainer.optimiser.betas, trainer.optimiser.epsilon),
         "embedding": config.representation.embedding.dim,
     }
 
@@ -103,25 +107,25 @@ def casm_rows(config):
 
 def rows(config):
     return {
-        "memory size": config.memory.size,
-        "discount": config.memory.count_discount,
-        "insertion probability": config.memory.insertion_probability,
-        "relative tolerance": config.memory.far_tolerance,
-        "reward constant": config.memory.reward_constant,
-        "decay rate": round(1 - config.memory.d2_step, 10),
-        "neighbors": config.memory.neighbours,
+        "memory size": config.recode.memory.size,
+        "discount": config.recode.memory.count_discount,
+        "insertion probability": config.recode.memory.insertion_probability,
+        "relative tolerance": config.recode.memory.far_tolerance,
+        "reward constant": config.recode.memory.reward_constant,
+        "decay rate": round(1 - config.recode.memory.d2_step, 10),
+        "neighbors": config.recode.memory.neighbours,
         "IM reward scale": config.meme.loss.beta_max,
         "max discount": config.meme.loss.discount_max,
         "min discount": config.meme.loss.discount_min,
-        "replay period": config.replay.period,
-        "trace length": config.replay.trace_length,
-        "replay ratio": config.replay.replay_ratio,
-        "replay capacity": config.replay.capacity,
-        "batch size": config.batch_size,
-        "RL learning rate": config.meme.learning_rate,
-        "embedding learning rate": config.trainer.learning_rate,
-        "RL weight decay": config.meme.weight_decay,
-        "embedding weight decay": config.trainer.weight_decay,
+        "replay period": config.meme.replay.period,
+        "trace length": config.meme.replay.trace_length,
+        "replay ratio": config.meme.replay.replay_ratio,
+        "replay capacity": config.meme.replay.capacity,
+        "batch size": config.meme.batch_size,
+        "RL learning rate": config.meme.optimiser.learning_rate,
+        "embedding learning rate": config.trainer.optimiser.learning_rate,
+        "RL weight decay": config.meme.optimiser.weight_decay,
+        "embedding weight decay": config.trainer.optimiser.weight_decay,
     }
 
 
@@ -147,7 +151,7 @@ def test_both_presets_run_the_whole_of_meme_and_the_papers_casm():
 
 
 def test_learning_starts_when_enough_traces_are_there():
-    assert (ATARI.replay.min_traces, DM_HARD_8.replay.min_traces) == (6250, 1000)
+    assert (ATARI.meme.replay.min_traces, DM_HARD_8.meme.replay.min_traces) == (6250, 1000)
 
 
 def test_the_torsos_are_those_of_the_tables():
@@ -161,9 +165,9 @@ def test_the_papers_presets_act_on_the_policy_pay_every_arrival_and_never_relabe
     for config in (ATARI, DM_HARD_8):
         assert config.meme.act_on == "policy"
         assert config.terminal_observations == "paid"
-        assert not config.relabel
+        assert not config.meme.relabel
         assert config.meme.network.num_mixtures == 16
-        assert config.normaliser is None  # the bonus's own: reward_std
+        assert config.recode.normaliser == NormaliserConfig(kind="reward_std", step=1e-5)
 
 
 def test_every_loss_term_is_live_on_a_laptop_too():
@@ -182,13 +186,14 @@ def test_what_the_laptop_preset_chose_for_counts_stays_with_counts():
     for agent in ("MEME-RECODE-AP", "MEME-COUNT", "MEME"):
         assert suited(LAPTOP, agent) == replace(LAPTOP, agent=agent)
     rnd, ngu, emm = (suited(LAPTOP, f"MEME-{name}") for name in ("RND", "NGU-AP", "EMM-AP"))
-    assert rnd.normaliser is ngu.normaliser is emm.normaliser is None
-    assert (rnd.relabel, ngu.relabel, emm.relabel) == (True, False, False)
+    for config in (rnd, ngu, emm):
+        assert (config.surprise, config.ngu, config.episodic) == (None, NguConfig(), EpisodicBonusConfig())
+    assert (rnd.meme.relabel, ngu.meme.relabel, emm.meme.relabel) == (True, False, False)
     assert emm.trainer == LAPTOP.trainer
     for predictor in (rnd, ngu):
         assert (predictor.trainer.schedule, predictor.trainer.acting) == ("constant", "latest")
-        assert predictor.trainer.learning_rate == 6e-4
-    assert replace(rnd, agent=LAPTOP.agent, normaliser=LAPTOP.normaliser, trainer=LAPTOP.trainer) == LAPTOP
+        assert predictor.trainer.optimiser.learning_rate == 6e-4
+    assert replace(rnd, agent=LAPTOP.agent, trainer=LAPTOP.trainer) == LAPTOP
 
 
 def test_the_papers_presets_suit_every_agent_as_they_are_but_for_the_sizes_of_ngus_predictor():
@@ -207,6 +212,7 @@ def test_the_presets_train_the_agents_that_the_paper_reports_there():
 
 
 def test_one_time_step_is_the_fleet_unless_the_letter_is_wanted():
-    assert ATARI.memory.embeddings_per_step is DM_HARD_8.memory.embeddings_per_step is None
-    assert replace(ATARI, memory=replace(ATARI.memory, embeddings_per_step=1)) == ATARI_LETTER
-    assert ATARI_LETTER.memory.embedding_discount == 0.999
+    assert ATARI.recode.memory.embeddings_per_step is None
+    assert DM_HARD_8.recode.memory.embeddings_per_step is None
+    assert with_fields(ATARI, {"recode.memory.embeddings_per_step": 1}) == ATARI_LETTER
+    assert ATARI_LETTER.recode.memory.embedding_discount == 0.999

@@ -86,8 +86,8 @@ def test_orders_are_random_and_seeded():
 def test_every_batch_holds_every_task_equally():
     tasks = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     queue = OnPolicyQueue(2, 4, 8, seed=0)
-    feed(queue, 0, 3, tasks)
-    for _ in range(2):
+    feed(queue, 0, 41, tasks)
+    for _ in range(40):  # 20 unrolls, 2 batches each
         assert sorted(queue.sample().sequence.steps.extras["task"][0].tolist()) == [0, 0, 1, 1]
     uneven = OnPolicyQueue(2, 1, 8, seed=0)
     with pytest.raises(ValueError, match="a batch that 2 divides"):

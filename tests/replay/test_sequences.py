@@ -163,6 +163,19 @@ def test_priorities_of_evicted_traces_are_ignored():
     np.testing.assert_array_equal(replay.state_dict()["weights"], before)
 
 
+def test_a_priority_belongs_to_its_own_trace_also_where_others_are_gone():
+    config = ReplayConfig(trace_length=3, period=3, capacity=10, min_traces=1, priority_exponent=1.0)
+    replay = make(config, num_envs=1)
+    feed(replay, 3 * 30 + 1)
+    before = replay.state_dict()
+    gone = before["oldest"] - 2
+    ids = np.array([gone, gone + 5, gone + 1, gone + 7])
+    replay.reprioritise(ids, np.array([7.0, 2.0, 9.0, 3.0]))
+    expected = before["weights"].copy()
+    expected[[3, 5]] = [2.0, 3.0]
+    np.testing.assert_array_equal(replay.state_dict()["weights"], expected)
+
+
 def test_newest_traces_are_in_the_batch_once_and_newest_first():
     config = ReplayConfig(trace_length=3, period=3, capacity=100, min_traces=1, newest=2)
     replay = make(config, num_envs=1)
@@ -174,6 +187,16 @@ def test_newest_traces_are_in_the_batch_once_and_newest_first():
     replay.reprioritise(np.array([50]), np.array([1e-6]))
     assert replay.sample(3, rng).ids.tolist() == [50, 43, 0]
     assert replay.sample(1, rng).ids.tolist() == [42]
+
+
+def test_a_trace_that_was_drawn_by_priority_is_no_longer_new():
+    config = ReplayConfig(trace_length=3, period=3, capacity=100, min_traces=1, newest=1)
+    replay = make(config, num_envs=1)
+    feed(replay, 3 * 3 + 1)
+    replay.reprioritise(np.arange(3), np.array([1e-6, 1e6, 1e-6]))
+    rng = np.random.default_rng(0)
+    assert replay.sample(2, rng).ids.tolist() == [2, 1]
+    assert replay.sample(2, rng).ids.tolist() == [0, 1]
 
 
 def test_the_replay_ratio_counts_real_transitions_on_both_sides():
@@ -279,7 +302,7 @@ def test_a_restored_replay_goes_on_bit_for_bit(tmp_path):
         )
         np.testing.assert_array_equal(first.sequence.state[0], second.sequence.state[0])
         for one in (replay, other):
-            one.reprioritise(first.ids, np.arange(6) + 0.5)
+            one.reprioritise(first.ids, 0.1 * np.arange(6) + 0.5)  # new traces get the largest of before
             feed(one, 5, seed=n)
         assert replay.due() == other.due()
         assert replay.metrics() == other.metrics()
@@ -323,7 +346,7 @@ def test_wrong_use_is_refused():
         ({"capacity": 0}, "capacity is 0"),
         ({"min_traces": 100}, "min_traces is 100; expected 1 to the capacity of 9"),
         ({"max_bytes": 0}, "max_bytes is 0"),
-        ({"compression": "zip"}, "compression is 'zip'; expected one of lz4, none"),
+        ({"compression": "zip"}, "compression is 'zip'; expected one of 'lz4', 'none'"),
     ]:
         with pytest.raises(ValueError, match=message):
             make(ReplayConfig(**(vars(CONFIG) | change)))

@@ -1,5 +1,5 @@
 import pytest
-from report.runs import train
+from report.runs import TWO_TASKS, train
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +12,9 @@ def run(tmp_path_factory):
 def plain_run(tmp_path_factory):
     """A finished run without bonus and without evaluation; not to be changed."""
     return train(tmp_path_factory.mktemp("report") / "plain", agent="MEME", evaluate_every=0, steps=400)
+
+
+@pytest.fixture(scope="session")
+def tasks_run(tmp_path_factory):
+    """A finished run of two mazes with a memory for each; not to be changed."""
+    return train(tmp_path_factory.mktemp("report") / "two-tasks", **TWO_TASKS)

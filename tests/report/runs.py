@@ -6,9 +6,17 @@ from dataclasses import replace
 
 from launch.test_local import TINY
 
-from softcount.launch.run import Run
+from softcount.runs.run import Run
 
 CONFIG = replace(TINY, steps=900, report_every=100, evaluate_every=300, checkpoint_seconds=1e9)
+
+TASKS = ["disco-maze:layout=1", "disco-maze:layout=2"]
+TWO_TASKS = {
+    "env": ",".join(TASKS),
+    "env_options": {"size": 7, "observation": "palette"},
+    "memory_per_task": True,
+    "steps": 400,
+}
 
 
 def train(folder, **changes):

@@ -2,21 +2,22 @@
 
 import pytest
 from report import browser
-from report.runs import data_of, train
+from report.runs import TASKS, data_of, train
 
 from softcount.report import write_report
 
-PAGES = ("one", "several", "plain", "bare")
+PAGES = ("one", "several", "plain", "bare", "tasks")
 
 
 @pytest.fixture(scope="module")
-def pages(run, plain_run, tmp_path_factory):
+def pages(run, plain_run, tasks_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     bare = folder / "a-folder-with-a-name-that-is-much-too-long__MEME-RECODE-AP__disco-maze__0__<b>"
     bare.mkdir()
     (bare / "config.json").write_bytes((run / "config.json").read_bytes())
     other = train(folder / "other", seed=1, steps=300)
     runs = {"one": [run], "several": [run, other, plain_run, bare], "plain": [plain_run], "bare": [bare]}
+    runs["tasks"] = [tasks_run]
     return {name: write_report(r, folder / f"{name}.html", episodes=2) for name, r in runs.items()}
 
 
@@ -80,7 +81,7 @@ def test_points_lie_where_their_numbers_say(driver, pages):
 def test_map_memory_and_clip_show_what_the_data_say(driver, pages):
     browser.look(driver, pages["one"])
     (shown,) = data_of(pages["one"])["runs"]
-    assert ask(driver, "document.querySelectorAll('.map rect.seen').length") == shown["world"]["visited"]
+    assert ask(driver, "document.querySelectorAll('.map rect.seen').length") == shown["worlds"][0]["visited"]
     assert ask(driver, "document.querySelectorAll('.map rect.floor').length") == 17
     assert ask(driver, "document.querySelectorAll('.scatter circle').length") == 30
     bars = ask(
@@ -93,6 +94,24 @@ def test_map_memory_and_clip_show_what_the_data_say(driver, pages):
     driver.execute_async_script("setTimeout(arguments[0], 400)")
     assert int(ask(driver, "document.querySelector('canvas').dataset.frame")) > 0
     assert ask(driver, "document.querySelector('.film p').textContent").startswith("step ")
+
+
+def test_every_task_has_its_own_map_memory_and_charts(driver, pages):
+    browser.look(driver, pages["tasks"])
+    (shown,) = data_of(pages["tasks"])["runs"]
+    for kind in ("map", "memory"):
+        titles = ask(driver, f"[...document.querySelectorAll('.{kind} h4.task')].map((t) => t.textContent)")
+        assert titles == TASKS
+    cells = "[...document.querySelectorAll('.map')].map((m) => m.querySelectorAll('rect.seen').length)"
+    assert ask(driver, cells) == [world["visited"] for world in shown["worlds"]]
+    atoms = "[...document.querySelectorAll('.scatter')].map((s) => s.querySelectorAll('circle').length)"
+    assert ask(driver, atoms) == [len(memory["x"]) for memory in shown["memories"]]
+    for name in TASKS:
+        chart = f"document.querySelector('[data-group=\"Task {name}\"] .chart').dataset.metric"
+        assert ask(driver, chart) == f"coverage/places/{name}"
+    driver.execute_script("document.querySelector('#world input[type=checkbox]').click()")
+    paths = "[...document.querySelectorAll('.map')].map((m) => m.querySelectorAll('.path').length > 0)"
+    assert ask(driver, paths) == [True, False]  # the episode shown is of the first task
 
 
 def test_tiles_and_table_show_the_last_numbers(driver, pages):
@@ -189,7 +208,7 @@ def test_what_is_not_there_is_said(driver, pages):
     browser.look(driver, pages["plain"])
     text = ask(driver, "document.body.innerText")
     assert "No evaluation was reported" in text
-    assert "no bonus, so there is no memory" in text
+    assert "This agent keeps no memory of atoms" in text
     browser.look(driver, pages["bare"])
     text = ask(driver, "document.body.innerText")
     assert "There are no reports to draw" in text

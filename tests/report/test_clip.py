@@ -10,9 +10,9 @@ import pytest
 from launch.test_local import assert_same, everything
 from PIL import Image
 
-from softcount.launch.look import as_image, open_run, play
-from softcount.launch.run import read_config
 from softcount.report.clip import _as_data_uri, brighten, describe_clip, film_strip
+from softcount.runs.playback import as_image, open_run, play
+from softcount.runs.run import read_config
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ def test_hours_go_on_when_a_run_is_resumed_by_a_process_with_a_new_clock():
 
 def test_final_numbers_are_the_last_known_ones():
     rows = [
+        {"step": 0, "charts/SPS": 20.0, "eval/return": 7.0},
         {"step": 1, "charts/SPS": 10.0, "eval/return": 3.0},
         {"step": 2, "charts/SPS": 30.0, "eval/return": None},
         {"step": 3, "charts/SPS": 20.0},

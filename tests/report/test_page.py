@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from report.runs import data_of, train
 
-from softcount import store
+from softcount import checkpoint, store
 from softcount.cli import main
-from softcount.launch import checkpoint
-from softcount.records import read_metrics
 from softcount.report import write_report
 from softcount.report.page import as_script_data
+from softcount.runs.metrics_log import read_metrics
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def test_final_numbers_and_shares_of_time_are_those_of_the_last_report(run, show
 
 def test_the_map_shows_the_places_of_the_checkpoint_where_they_lie(run, shown):
     coverage = checkpoint.read(run / "checkpoints").parts["loop"]["coverage"]
-    world = shown["world"]
+    (world,) = shown["worlds"]
     assert world["visited"] == len(world["cells"]) == len(coverage["places"])
     assert (world["places"], world["shape"], len(world["floor"])) == (17, [7, 7], 17)
     where = {tuple(cell): i for i, cell in enumerate(world["cells"])}
@@ -65,7 +64,7 @@ def test_the_map_shows_the_places_of_the_checkpoint_where_they_lie(run, shown):
 
 def test_the_memory_shows_the_atoms_of_the_checkpoint(run, shown):
     state = checkpoint.read(run / "checkpoints").parts["memory"]["memory"]
-    memory, n = shown["memory"], len(state["atoms"])
+    (memory,), n = shown["memories"], len(state["atoms"])
     assert memory["summary"]["num_atoms"] == n == len(memory["x"]) == 30
     ages = sorted(state["num_observed"] - state["births"], reverse=True)
     assert memory["ages"] == ages
@@ -93,7 +92,7 @@ def test_the_configuration_is_complete(run, shown):
 
 def test_a_run_without_bonus_and_evaluation_says_what_it_lacks(plain_run, tmp_path):
     (shown,) = data_of(write_report([plain_run], tmp_path / "report.html", episodes=1))["runs"]
-    assert "no bonus" in shown["memory"]["missing"]
+    assert "no memory" in shown["memories"][0]["missing"]
     assert "eval/return" not in shown["curves"]["series"]
     assert shown["final"]["eval/success_rate"] is None
     assert shown["clip"]["intrinsics"] == [0.0] * len(shown["clip"]["rewards"])
@@ -132,7 +131,8 @@ def test_without_checkpoint_the_curves_are_still_there(copy):
     shutil.rmtree(copy / "checkpoints")
     shown, notes = notes_of(copy)
     assert "There is no checkpoint." in notes
-    assert shown["world"] == shown["memory"] == shown["clip"] == {"missing": "There is no checkpoint."}
+    missing = {"missing": "There is no checkpoint."}
+    assert (shown["worlds"], shown["memories"], shown["clip"]) == ([missing], [missing], missing)
     assert shown["num_reports"] == 9
 
 
@@ -142,7 +142,9 @@ def test_a_damaged_checkpoint_is_named(copy):
     shown, notes = notes_of(copy)
     assert "The checkpoint cannot be restored" in notes
     assert part.name in notes
-    assert shown["memory"]["missing"] == "The checkpoint cannot be restored; the top of the page says why."
+    assert (
+        shown["memories"][0]["missing"] == "The checkpoint cannot be restored; the top of the page says why."
+    )
     assert shown["num_reports"] == 9
 
 
@@ -206,10 +208,11 @@ def test_a_run_of_another_version_still_shows_all_but_the_clip(copy, shown):
     assert shown["config"]["from_the_future"] == "1"
     assert len(shown["curves"]["steps"]) == 9
     assert "cannot be restored" in shown["clip"]["missing"]
-    assert shown["world"] == whole["world"]
+    assert shown["worlds"] == whole["worlds"]
     assert shown["checkpoint"] == whole["checkpoint"]
     parts = ("x", "y", "ages", "log10_counts", "variance_shown", "count_bins", "age_bins", "size")
-    assert [shown["memory"][part] for part in parts] == [whole["memory"][part] for part in parts]
+    (memory,), (expected,) = shown["memories"], whole["memories"]
+    assert [memory[part] for part in parts] == [expected[part] for part in parts]
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]"])

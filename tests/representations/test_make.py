@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from softcount.presets import ATARI, DM_HARD_8
 from softcount.representations import (
     KINDS,
     ActionPrediction,
@@ -17,7 +18,7 @@ from softcount.representations import (
     RandomDistillation,
     make_representation,
 )
-from softcount.representations.make import ATARI, ATARI_TRAINER, DM_HARD_8, DM_HARD_8_TRAINER, GRID
+from softcount.representations.make import GRID
 from softcount.torsos import TORSOS
 from softcount.types import ArraySpec, DiscreteActions
 
@@ -61,14 +62,17 @@ def test_unknown_kinds_are_named():
 
 def test_the_papers_tables():
     """Transcribed from the three tables of the paper's appendix "Hyper-parameters"."""
-    assert (ATARI_TRAINER.learning_rate, ATARI_TRAINER.weight_decay) == (6e-4, 0.05)
-    assert (DM_HARD_8_TRAINER.learning_rate, DM_HARD_8_TRAINER.weight_decay) == (3e-4, 0.1)
-    atari, hard = TORSOS[ATARI.embedding.torso], TORSOS[DM_HARD_8.embedding.torso]
+    assert (ATARI.trainer.optimiser.learning_rate, ATARI.trainer.optimiser.weight_decay) == (6e-4, 0.05)
+    assert (DM_HARD_8.trainer.optimiser.learning_rate, DM_HARD_8.trainer.optimiser.weight_decay) == (
+        3e-4,
+        0.1,
+    )
+    atari, hard = (TORSOS[config.representation.embedding.torso] for config in (ATARI, DM_HARD_8))
     assert (atari.initial_stride, atari.blocks) == (4, (2, 3, 4, 4))
     assert (hard.initial_stride, hard.blocks) == (2, (2, 4, 12, 6))
     assert atari.channels == hard.channels == (64, 128, 128, 64)
     assert atari.strides == hard.strides == (1, 2, 2, 2)
-    for config in (ATARI.casm, DM_HARD_8.casm, CasmConfig()):
+    for config in (ATARI.representation.casm, DM_HARD_8.representation.casm, CasmConfig()):
         assert config.mask
         assert config.mask_rate == 0.8
         assert config.num_masks == 4
@@ -78,4 +82,4 @@ def test_the_papers_tables():
         assert config.transformer.num_heads == 4
         assert config.transformer.hidden_sizes == (512,)
         assert config.hidden_sizes == (128,)
-    assert ATARI.embedding.dim == DM_HARD_8.embedding.dim == 32
+    assert ATARI.representation.embedding.dim == DM_HARD_8.representation.embedding.dim == 32

@@ -10,6 +10,7 @@ from oracles.representations import normalised
 from oracles.sequences import sample_sequence
 from torch import nn
 
+from softcount.optimiser import OptimiserConfig, parameter_groups
 from softcount.representations import (
     ActionPrediction,
     EmbeddingConfig,
@@ -19,7 +20,6 @@ from softcount.representations import (
     TrainerConfig,
 )
 from softcount.representations.rnd import NGU_RND, EmbeddingRndConfig, Normaliser
-from softcount.representations.trainer import parameter_groups
 from softcount.types import ArraySpec, DiscreteActions
 
 SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)
@@ -76,7 +76,9 @@ def test_the_surprise_is_the_mean_squared_error_and_the_loss_its_mean():
 def test_only_the_predictor_learns_and_it_learns_what_it_sees():
     rnd = make()
     target = [p.clone() for p in rnd.target.parameters()]
-    trainer = RepresentationTrainer(rnd, TrainerConfig(learning_rate=3e-3, weight_decay=0.0))
+    trainer = RepresentationTrainer(
+        rnd, TrainerConfig(optimiser=OptimiserConfig(learning_rate=3e-3, weight_decay=0.0))
+    )
     sequence = sample_sequence(SPEC, ACTIONS)
     first = trainer.update(sequence)["loss"]
     for _ in range(100):
@@ -87,7 +89,7 @@ def test_only_the_predictor_learns_and_it_learns_what_it_sees():
 
 def test_surprise_is_the_error_on_observations_normalised_by_all_that_was_learned_from():
     rnd = make(clip=1.5)
-    trainer = RepresentationTrainer(rnd, TrainerConfig(learning_rate=3e-3))
+    trainer = RepresentationTrainer(rnd, TrainerConfig(optimiser=OptimiserConfig(learning_rate=3e-3)))
     sequences = [sample_sequence(SPEC, ACTIONS, seed=seed) for seed in range(4)]
     for sequence in sequences[:3]:
         steps = sequence.steps._replace(observation=3 * sequence.steps.observation + 7)

@@ -67,10 +67,14 @@ class Scripted:
     num_envs, action_spec = NUM_ENVS, DiscreteActions(NUM_ACTIONS)
 
     def __init__(self):
-        self.rng, self.told, self.returned = np.random.default_rng(0), [], []
+        self.rng, self.told, self.returned, self.seeds = np.random.default_rng(0), [], [], []
         self.task_ids = np.array([1, 0, 2, 1, 0])
 
+    def get_state(self):
+        raise NotImplementedError("these environments cannot be saved")
+
     def reset(self, seed=None):
+        self.seeds.append(seed)
         return self._return(np.ones(NUM_ENVS, bool))
 
     def step(self, actions):
@@ -86,11 +90,29 @@ class Scripted:
         return self.returned[-1]
 
 
+def actor_in(env):
+    state = (np.zeros((NUM_ENVS, 2), np.float32),)
+    behaviour = MixtureBehaviour([Bandit(3, seed=i) for i in range(NUM_ENVS)], np.full(NUM_ENVS, 0.5))
+    return Actor(env, behaviour, state=state, feature_state=(), seed=0)
+
+
+def test_worlds_that_cannot_be_saved_start_new_episodes_in_worlds_that_were_not_seen():
+    actor, other = actor_in(Scripted()), actor_in(Scripted())
+    for _ in range(3):
+        play(actor, 20)
+        other.load_state_dict(actor.state_dict())
+        request = other.request()
+        assert request.is_first.all()
+        assert not request.prev_action.any()
+        assert not request.prev_intrinsic.any()
+        assert not request.state[0].any()
+        assert not other.totals.any()
+    assert len(set(other.env.seeds)) == 4  # at its own start, and at every restart another
+
+
 def test_a_row_holds_what_the_environments_returned_and_they_are_told_its_action():
     env = Scripted()
-    state = (np.zeros((NUM_ENVS, 2), np.float32),)
-    behaviour = MixtureBehaviour([Bandit(3, seed=i) for i in range(NUM_ENVS)], np.zeros(NUM_ENVS))
-    actor = Actor(env, behaviour, state=state, feature_state=(), seed=0)
+    actor = actor_in(env)
     history = play(actor, 80)
     for (request, row, *_), returned, told in zip(history, env.returned[:-1], env.told, strict=True):
         for name in ("observation", "reward", "is_first", "is_last", "is_terminal"):

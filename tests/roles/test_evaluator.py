@@ -11,6 +11,7 @@ from launch.test_local import TINY, assert_same, everything, loop_of
 
 from softcount.agents.meme.acting import FixedMixture
 from softcount.agents.protocols import Inputs
+from softcount.config import with_fields
 from softcount.launch.build import build_evaluator
 from softcount.tensors import to_tensors
 
@@ -32,6 +33,42 @@ def test_every_environment_plays_one_episode_and_training_is_untouched():
     assert_same(before, everything(loop))
 
 
+class Elsewhere:
+    """Environments that make up where their copies are, and remember it with which rows ended an episode."""
+
+    def __init__(self, env):
+        self.env, self.rows, self.rng = env, [], np.random.default_rng(0)
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+    def reset(self, seed=None):
+        return self._placed(self.env.reset(seed))
+
+    def step(self, actions):
+        return self._placed(self.env.step(actions))
+
+    def _placed(self, timestep):
+        places = self.rng.integers(-1, 1000, self.env.num_envs)
+        places[self.rng.random(self.env.num_envs) < 0.3] = -1
+        self.rows.append((places.tolist(), timestep.is_last.tolist()))
+        return timestep._replace(place=places)
+
+
+def test_places_are_those_of_the_episodes_that_count_and_nowhere_is_none():
+    loop = loop_of(TINY, False)
+    evaluator = build_evaluator(replace(TINY, evaluation_episodes=4), loop.roles.inference)
+    evaluator.env = elsewhere = Elsewhere(evaluator.env)
+    evaluation = evaluator(FixedMixture(0, 1, 1.0), loop.roles.memory, seed=0)
+    counted, is_over = set(), [False] * 4
+    for places, ends in elsewhere.rows:
+        counted |= {place for place, over in zip(places, is_over) if not over and place != -1}
+        is_over = [over or end for over, end in zip(is_over, ends)]
+    assert evaluation.places == counted
+    everywhere = {place for places, _ in elsewhere.rows for place in places}
+    assert everywhere - counted > {-1}  # nowhere, and what copies saw after their first episode
+
+
 def test_the_same_seed_plays_the_same_episodes():
     loop = loop_of(TINY, False)
     plays = []
@@ -47,24 +84,19 @@ def test_the_same_seed_plays_the_same_episodes():
 def test_the_evaluator_plays_the_distilled_policy_whatever_the_actors_act_on():
     config = replace(TINY, meme=replace(TINY.meme, act_on="values"))
     loop = loop_of(config, False)
-    evaluator = build_evaluator(config, loop.roles.inference)
-    played, acting = evaluator.inference, loop.roles.inference
-    assert (played.network.meme.act_on, acting.network.meme.act_on) == ("policy", "values")
-    shared = zip(played.network.parameters(), acting.network.parameters(), strict=True)
-    assert all(one is other for one, other in shared)
-    assert played.representation is acting.representation
+    acting, always = loop.roles.inference, loop.roles.actor.request()
     seen = []
     for _ in range(2):  # before and after learning
         request = loop.roles.actor.request()
         with torch.no_grad():
             outputs, _ = acting.network(one_step(request), to_tensors(request.state))
         logits = outputs.logits[0, range(len(request.condition)), request.condition].numpy()
-        np.testing.assert_array_equal(played(request).policy, logits)
+        np.testing.assert_array_equal(acting.evaluate(request).policy, logits)
         assert (acting(request).policy != logits).any()
-        seen.append(played.state_dict()["policy"])
+        seen.append(acting.evaluate(always).policy)
         while loop.num_updates < 2:
             loop.step()
-    assert any(not np.array_equal(seen[0][name], seen[1][name]) for name in seen[0])
+    assert (seen[0] != seen[1]).any()
 
 
 class Overheard:
@@ -76,8 +108,8 @@ class Overheard:
     def __getattr__(self, name):
         return getattr(self.inference, name)
 
-    def __call__(self, request):
-        reply = self.inference(request)
+    def evaluate(self, request):
+        reply = self.inference.evaluate(request)
         self.heard.append((request, reply))
         return reply
 
@@ -105,7 +137,7 @@ def overheard(config, arm, num_times):
     for bandit in loop.roles.actor.behaviour.bandits:
         bandit.update(arm, 1000.0)
     evaluator = build_evaluator(config, loop.roles.inference)
-    evaluator.inference = worker = Overheard(evaluator.inference)
+    evaluator.inference = worker = Overheard(loop.roles.inference)
     memory, moves = OverheardMemory(loop.roles.memory), []
     for seed in range(num_times):
         worker.heard.clear()
@@ -120,7 +152,9 @@ def overheard(config, arm, num_times):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_it_plays_the_best_arm_greedily_but_for_the_configured_noise(epsilon):
-    moves = overheard(replace(TINY, evaluation_epsilon=epsilon, evaluation_episodes=4), 3, num_times=25)
+    moves = overheard(
+        with_fields(TINY, {"meme.evaluation_epsilon": epsilon, "evaluation_episodes": 4}), 3, num_times=25
+    )
     others = []
     for request, reply, _, later in moves:
         assert (request.condition == 3).all()
@@ -132,7 +166,9 @@ def test_it_plays_the_best_arm_greedily_but_for_the_configured_noise(epsilon):
 
 
 def test_the_network_sees_what_the_memory_would_pay_one_step_late():
-    moves = overheard(replace(TINY, evaluation_epsilon=1.0, evaluation_episodes=4), 0, num_times=15)
+    moves = overheard(
+        with_fields(TINY, {"meme.evaluation_epsilon": 1.0, "evaluation_episodes": 4}), 0, num_times=15
+    )
     for _, _, paid, later in moves:
         np.testing.assert_array_equal(later.prev_intrinsic, np.where(later.is_first, 0, paid))
     assert any(later.prev_intrinsic.any() for *_, later in moves)
@@ -142,7 +178,9 @@ def test_without_distillation_there_is_no_policy_to_play():
     meme = replace(TINY.meme, act_on="values", loss=replace(TINY.meme.loss, distillation_weight=0.0))
     config = replace(TINY, meme=meme)
     loop = loop_of(config, False)
-    assert build_evaluator(config, loop.roles.inference).inference.network.meme.act_on == "values"
+    request = loop.roles.actor.request()
+    acting = loop.roles.inference
+    np.testing.assert_array_equal(acting.evaluate(request).policy, acting(request).policy)
 
 
 def one_step(request):

@@ -36,7 +36,7 @@ class Trainer:
 
     def __init__(self):
         self.representation = self
-        self.module = torch.nn.Identity()
+        self.representation = torch.nn.Identity()
         self.asked = []
 
     def update(self, sequence):

@@ -10,9 +10,11 @@ from oracles.bonuses import prioritised
 from oracles.sequences import sample_sequence
 
 from softcount.bonuses import BYOL_EXPLORE, Surprise
+from softcount.optimiser import OptimiserConfig
 from softcount.representations import Byol, EmbeddingConfig, RepresentationTrainer, TrainerConfig
 from softcount.roles.learner import Learner
 from softcount.torsos import NfNetConfig
+from softcount.torsos.nfnet import Block
 from softcount.types import ArraySpec, DiscreteActions, Sample
 
 SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)
@@ -44,7 +46,7 @@ def sample(seed=0, spec=SPEC):
 def learner(rule="paid", spec=SPEC, torso="mlp"):
     torch.manual_seed(0)
     byol = Byol(spec, ACTIONS, embedding=EmbeddingConfig(torso=torso, dim=3))
-    trainer = RepresentationTrainer(byol, TrainerConfig(learning_rate=0.05))
+    trainer = RepresentationTrainer(byol, TrainerConfig(optimiser=OptimiserConfig(learning_rate=0.05)))
     return Learner(Recorder(), trainer, bonus=Surprise(BYOL_EXPLORE), terminal_observations=rule)
 
 
@@ -66,11 +68,11 @@ def expected_pay(surprise, steps, rule):
 @pytest.mark.parametrize("rule", ["paid", "unpaid", "skipped"])
 def test_a_batch_is_paid_by_the_model_as_the_batch_found_it_and_only_where_something_was_predicted(rule):
     learns = learner(rule)
-    found = copy.deepcopy(learns.trainer.module).eval()
+    found = copy.deepcopy(learns.trainer.representation).eval()
     one = sample()
     surprise = found.surprise(one.sequence).numpy()
     learns(one)
-    assert not torch.equal(found.predictor[0].weight, learns.trainer.module.predictor[0].weight)
+    assert not torch.equal(found.predictor[0].weight, learns.trainer.representation.predictor[0].weight)
     targets = learns.agent.calls[0].intrinsic_targets
     np.testing.assert_allclose(targets, expected_pay(surprise, one.sequence.steps, rule), rtol=1e-5)
     assert (targets[0] == 0).all()
@@ -79,13 +81,19 @@ def test_a_batch_is_paid_by_the_model_as_the_batch_found_it_and_only_where_somet
 
 def test_pay_is_made_in_evaluation_mode():
     spec = ArraySpec((16, 16, 3), "uint8")
-    torso = NfNetConfig(blocks=(2,), channels=(8,), strides=(1,), drop_rate=0.9)
+    torso = NfNetConfig(blocks=(4,), channels=(8,), strides=(1,), drop_rate=0.9)
     learns = learner(spec=spec, torso=torso)
-    learns.trainer.module.train()
-    found = copy.deepcopy(learns.trainer.module).eval()
+    for block in learns.trainer.representation.embedder.torso.modules():
+        if isinstance(block, Block):
+            block.skip_gain.data.fill_(20.0)  # it starts at 0, where leaving a block out changes nothing
+    learns.trainer.representation.train()
+    found = copy.deepcopy(learns.trainer.representation).eval()
     one = sample(spec=spec)
+    one.sequence.steps.observation.mul_(40)  # colours that can be told apart
+    surprise = found.surprise(one.sequence)
+    assert not torch.allclose(copy.deepcopy(found).train().surprise(one.sequence), surprise, rtol=1e-2)
     learns(one)
-    expected = expected_pay(found.surprise(one.sequence).numpy(), one.sequence.steps, "paid")
+    expected = expected_pay(surprise.numpy(), one.sequence.steps, "paid")
     np.testing.assert_allclose(learns.agent.calls[0].intrinsic_targets, expected, rtol=1e-4, atol=1e-6)
 
 

@@ -49,7 +49,7 @@ class ResetLstm(nn.Module):
         """Unrolls over `[T, B, inputs]`; returns hidden outputs `[T, B, size]` and the last state."""
         hidden, cell = state
         from_inputs = F.linear(inputs, self.input_weight, self.bias)
-        if len(inputs) == 1 and not torch.is_grad_enabled():
+        if len(inputs) == 1 and not torch.is_grad_enabled():  # acting: one step, nothing to differentiate
             hidden, cell = _step(from_inputs[0], self.hidden_weight, hidden, cell, is_first[0])
             return hidden.unsqueeze(0), (hidden, cell)
         unroll: Any = _Unroll.apply
@@ -86,6 +86,7 @@ class _Unroll(torch.autograd.Function):
         doubled = from_inputs.new_ones(4, 1).index_fill_(0, torch.tensor([3], device=weight.device), 2.0)
         weight_t = (weight.view(4, -1) * doubled).view_as(weight).t()
         gates = (from_inputs.unflatten(2, (4, size)) * doubled).flatten(2)
+        # Views: what the loop writes into `gates` is what o, i, f and n show.
         o, i, f, n = (gate.unbind(0) for gate in gates.split(size, 2))
         keep = (~is_first).to(gates.dtype).unsqueeze(-1)
         has_reset, keep_t = is_first.any(1).tolist(), keep.unbind(0)
@@ -96,7 +97,7 @@ class _Unroll(torch.autograd.Function):
             hiddens.append(hidden)
             cells.append(cell)
             gate.addmm_(hidden, weight_t).sigmoid_()
-            cell = torch.addcmul(f[t] * cell, i[t], n[t], value=2).sub_(i[t])
+            cell = torch.addcmul(f[t] * cell, i[t], n[t], value=2).sub_(i[t])  # f c + i (2n − 1)
             cell_tanh = torch.tanh(cell)
             hidden = o[t] * cell_tanh
             cell_tanhs.append(cell_tanh)
@@ -115,13 +116,16 @@ class _Unroll(torch.autograd.Function):
         o, i, f, n = gates.split(size, 2)
         slopes = gates - gates * gates  # σ' = σ (1 − σ)
         so, si, sf, sn = slopes.split(size, 2)
+        # Each slope times what its gate is multiplied by: h = o tanh(c), c = i (2n − 1) + f c_{t−1}.
+        # The factor of n is 4 because it was doubled twice, as input and as output.
         so *= cell_tanh
         si *= 2 * n - 1
         sf *= cells
         sn *= 4 * i
         to_cell = (o - o * cell_tanh * cell_tanh).unbind(0)  # ∂h/∂c
-        to_before = (f * keep).unbind(0)
+        to_before = (f * keep).unbind(0)  # ∂c_t/∂c_{t−1}: nothing flows back over the start of an episode
         grad_gates = slopes.view(time, batch, 4, size)
+        # o is reached through h, the other three through c.
         from_hidden, from_cell = grad_gates[:, :, :1].unbind(0), grad_gates[:, :, 1:].unbind(0)
         flat, grad_output, keep_t = slopes.unbind(0), grad_outputs.unbind(0), keep.unbind(0)
         grad_hidden = torch.zeros_like(grad_cell)

@@ -21,6 +21,8 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from softcount.types import is_transition
+
 ReturnForm: TypeAlias = Literal["soft", "watkins", "peng", "retrace"]
 
 
@@ -37,11 +39,6 @@ def unrescale(x: Tensor, epsilon: float = 1e-3) -> Tensor:
     b = 1 + 2 * epsilon
     u = 2 * x / (b + torch.sqrt(b * b + 4 * epsilon * x.abs()))
     return u * (u.abs() + 2)
-
-
-def is_transition(is_first: Tensor, is_last: Tensor) -> Tensor:
-    """Says for rows `[T+1, B]` which of the T pairs (t, t+1) belong to one episode, `[T, B]` bool."""
-    return ~(is_last[:-1] | is_first[1:])
 
 
 def soft_watkins_trace(q: Tensor, q_taken: Tensor, policy: Tensor, tolerance: float) -> Tensor:

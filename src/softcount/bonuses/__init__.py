@@ -4,13 +4,11 @@ from softcount.bonuses.episodic import Episodic, EpisodicBonusConfig
 from softcount.bonuses.ngu import Ngu, NguConfig
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.place_count import PlaceCount
-from softcount.bonuses.recode import ATARI, DM_HARD_8, Recode, RecodeBonusConfig
+from softcount.bonuses.recode import Recode, RecodeBonusConfig
 from softcount.bonuses.surprise import BYOL_EXPLORE, RND, RND_ON_AP, Surprise, SurpriseConfig
 
 __all__ = [
-    "ATARI",
     "BYOL_EXPLORE",
-    "DM_HARD_8",
     "RND",
     "RND_ON_AP",
     "Episodic",

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from softcount.bonuses.batches import check_batch, take_embedding
+from softcount.bonuses.checks import check_batch, take_embedding
 from softcount.bonuses.normalise import NormaliserConfig, make_normaliser
 from softcount.bonuses.plain import PlainBonus
 from softcount.memory.episodic import EpisodicConfig, EpisodicMemory

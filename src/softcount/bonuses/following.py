@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.bonuses.batches import take_embedding
+from softcount.bonuses.checks import take_embedding
 from softcount.bonuses.plain import PlainBonus
 from softcount.bonuses.recode import Recode
 from softcount.memory import RecodeMemory

@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from softcount.bonuses.episodic import Episodic, EpisodicBonusConfig
 from softcount.bonuses.following import Following
 from softcount.bonuses.ngu import Ngu, NguConfig
-from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.per_task import PerTask
 from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode, RecodeBonusConfig
 from softcount.bonuses.surprise import BYOL_EXPLORE, RND, RND_ON_AP, Surprise, SurpriseConfig
-from softcount.memory import RecodeConfig
 from softcount.memory.memory import EngineName
 from softcount.types import Bonus
 
@@ -26,18 +24,14 @@ from softcount.types import Bonus
 class BonusConfig:
     """The constants of every bonus; each kind reads its own."""
 
-    memory: RecodeConfig = RecodeConfig()
+    recode: RecodeBonusConfig = RecodeBonusConfig()
     """RECODE's; `dim` follows the representation, and a time step the environments unless it is set."""
-    follows: bool = False
-    """RECODE: whether atoms keep the observations that founded them, to follow the representation."""
     episodic: EpisodicBonusConfig = EpisodicBonusConfig()
     """EMM's."""
     ngu: NguConfig = NguConfig()
     """NGU's."""
     surprise: SurpriseConfig | None = None
     """Of RND, RNDonAP and BYOL-Explore; None is each one's own."""
-    normaliser: NormaliserConfig | None = None
-    """What RECODE, EMM or a surprise is divided by; None is the bonus's own way."""
     engine: EngineName = "auto"
     """RECODE's engine: `native`, `numpy`, or whichever is there."""
     num_threads: int = 1
@@ -72,9 +66,10 @@ def make_bonus(
     if kind in ("recode", "episodic", "ngu") and place.dim is None:
         raise ValueError(f"{kind} counts embeddings; expected their size as dim, got None")
     if len(tasks) > 1 and kind != "none":
-        if config.memory.embeddings_per_step is None:  # each meets its own task's environments only
-            share = max(1, place.num_envs // len(tasks))
-            config = replace(config, memory=replace(config.memory, embeddings_per_step=share))
+        memory = config.recode.memory
+        if memory.embeddings_per_step is None:  # each meets its own task's environments only
+            memory = replace(memory, embeddings_per_step=max(1, place.num_envs // len(tasks)))
+            config = replace(config, recode=replace(config.recode, memory=memory))
         seeds = range(place.seed, place.seed + len(tasks))
         bonuses = [KINDS[kind](config, replace(place, seed=seed)) for seed in seeds]
         return PerTask([bonus for bonus in bonuses if bonus is not None], tasks)
@@ -83,21 +78,17 @@ def make_bonus(
 
 def _recode(config: BonusConfig, place: Place) -> Bonus:
     assert place.dim is not None
-    memory = replace(config.memory, dim=place.dim)
+    memory = replace(config.recode.memory, dim=place.dim)
     if memory.embeddings_per_step is None:
         memory = replace(memory, embeddings_per_step=place.num_envs)
-    settings = RecodeBonusConfig(memory=memory)
-    if config.normaliser is not None:
-        settings = replace(settings, normaliser=config.normaliser)
+    settings = replace(config.recode, memory=memory)
     recode = Recode(settings, seed=place.seed, engine=config.engine, num_threads=config.num_threads)
-    return Following(recode) if config.follows else recode
+    return Following(recode) if settings.reembed_every else recode
 
 
 def _episodic(config: BonusConfig, place: Place) -> Bonus:
     assert place.dim is not None
     settings = replace(config.episodic, memory=replace(config.episodic.memory, dim=place.dim))
-    if config.normaliser is not None:
-        settings = replace(settings, normaliser=config.normaliser)
     return Episodic(settings, num_envs=place.num_envs)
 
 
@@ -108,10 +99,7 @@ def _ngu(config: BonusConfig, place: Place) -> Bonus:
 
 
 def _surprise(config: BonusConfig, place: Place) -> Bonus:
-    settings = config.surprise or SURPRISES[place.representation]
-    if config.normaliser is not None:
-        settings = replace(settings, normaliser=config.normaliser)
-    return Surprise(settings)
+    return Surprise(config.surprise or SURPRISES[place.representation])
 
 
 SURPRISES = {"rnd": RND, "rnd-on-ap": RND_ON_AP, "byol": BYOL_EXPLORE}

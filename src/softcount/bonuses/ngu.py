@@ -16,10 +16,11 @@ from typing import Literal
 
 import numpy as np
 
-from softcount.bonuses.batches import check_batch, take_embedding, take_surprise
+from softcount.bonuses.checks import check_batch, take_embedding, take_surprise
 from softcount.bonuses.plain import PlainBonus
 from softcount.memory.episodic import EpisodicConfig, EpisodicMemory
 from softcount.types import Array, Features, State
+from softcount.validation import at_least, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +33,7 @@ class NguConfig:
     """L, the most that surprise multiplies the episodic reward with."""
 
     def __post_init__(self) -> None:
-        if not (self.largest_factor >= 1 and math.isfinite(self.largest_factor)):
-            raise ValueError(f"NguConfig.largest_factor is {self.largest_factor!r}; expected at least 1")
+        check_fields(self, largest_factor=at_least(1))
 
 
 class Ngu(PlainBonus):

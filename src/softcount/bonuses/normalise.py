@@ -22,6 +22,7 @@ import numpy as np
 
 from softcount.stats import MovingAverage, MovingMoments
 from softcount.types import Array, State
+from softcount.validation import above, at_least, between, check_fields
 
 Kind = Literal["reward_std", "return_std", "mean", "prioritised", "none"]
 
@@ -49,16 +50,13 @@ class NormaliserConfig:
     """Rewards that only enter the statistics and are paid 0, for the two standard deviations. Decision 54."""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"NormaliserConfig.kind is {self.kind!r}; expected one of {', '.join(KINDS)}")
-        if not 0 < self.step <= 1:
-            raise ValueError(f"NormaliserConfig.step is {self.step!r}; expected a number in (0, 1]")
-        if not (self.floor > 0 and math.isfinite(self.floor)):
-            raise ValueError(f"NormaliserConfig.floor is {self.floor!r}; expected a finite number above 0")
-        if not 0 <= self.return_discount < 1:
-            raise ValueError(f"NormaliserConfig.return_discount is {self.return_discount!r}; expected [0, 1)")
-        if self.num_gathered < 0:
-            raise ValueError(f"NormaliserConfig.num_gathered is {self.num_gathered!r}; expected at least 0")
+        check_fields(
+            self,
+            step=between(0, 1, "(]"),
+            floor=above(0),
+            return_discount=between(0, 1, "[)"),
+            num_gathered=at_least(0),
+        )
 
 
 class Normaliser(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.bonuses.batches import check_batch
+from softcount.bonuses.checks import check_batch
 from softcount.bonuses.plain import PlainBonus
 from softcount.memory import RecodeMemory
 from softcount.types import Array, Bonus, Features, Observation, State, map_arrays, take_rows

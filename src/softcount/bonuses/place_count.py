@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softcount.bonuses.batches import check_batch
+from softcount.bonuses.checks import check_batch
 from softcount.bonuses.plain import PlainBonus
 from softcount.types import Array, Features, State
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softcount.bonuses.batches import check_batch, take_embedding
+from softcount.bonuses.checks import check_batch, take_embedding
 from softcount.bonuses.normalise import NormaliserConfig, make_normaliser
 from softcount.bonuses.plain import PlainBonus
 from softcount.memory import Observed, RecodeConfig, RecodeMemory
 from softcount.memory.memory import EngineName
 from softcount.types import Array, Features, State
+from softcount.validation import at_least, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +31,12 @@ class RecodeBonusConfig:
     """Algorithm 1's constants."""
     normaliser: NormaliserConfig = field(default_factory=NormaliserConfig)
     """What its rewards are divided by."""
+    reembed_every: int = 0
+    """Every so many updates, put each atom where the observation that founded it is embedded now.
+    Costs |M| observations, also in each checkpoint; 0 never does, as in the paper. Decision 146."""
 
-
-ATARI = RecodeBonusConfig()
-"""The paper's table of Atari hyper-parameters, as far as it concerns the bonus."""
-
-DM_HARD_8 = RecodeBonusConfig(
-    memory=RecodeConfig(size=200_000, count_discount=0.997, insertion_probability=0.2)
-)
-"""The paper's table of DM-HARD-8 hyper-parameters, as far as it concerns the bonus."""
+    def __post_init__(self) -> None:
+        check_fields(self, reembed_every=at_least(0))
 
 
 class Recode(PlainBonus):

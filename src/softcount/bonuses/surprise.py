@@ -15,10 +15,11 @@ from typing import Literal
 
 import numpy as np
 
-from softcount.bonuses.batches import check_batch, take_surprise
+from softcount.bonuses.checks import check_batch, take_surprise
 from softcount.bonuses.normalise import NormaliserConfig, make_normaliser
 from softcount.bonuses.plain import PlainBonus
 from softcount.types import Array, Features, State
+from softcount.validation import check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,9 @@ class SurpriseConfig:
     """What errors are divided by."""
     paid_in: Literal["acting", "learning"] = "acting"
     """Who sees the error: the actor (RND) or the learner (BYOL-Explore)."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 RND = SurpriseConfig()

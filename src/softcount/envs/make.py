@@ -6,6 +6,9 @@
     vizdoom/my-way-home[-sparse | -very-sparse]       MyWayHomeConfig
     dm-hard-8/baseball, …                             DmHard8Config
     eight-rooms/baseball, …                           EightRoomsConfig
+    point-maze/s, …                                   PointMazeConfig
+    toy/catch, toy/chain, toy/cue-memory, …           the fields of `toys.Catch`, …
+    gym/CartPole-v1, …                                what `gymnasium.make` takes
 
 Options are the fields of the family's config. `noisy-` before a name with images adds a
 panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`. `listing()` says what
@@ -19,15 +22,12 @@ A value with commas stands in brackets there: `atari/pitfall:size=(84,84)`.
 from __future__ import annotations
 
 import ast
-import difflib
 import re
-from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
+from softcount.envs.families import FAMILIES, Family, configure, nearest
 from softcount.envs.tasks import TaskVector, seeds_of_tasks
 from softcount.types import VectorEnv
 
@@ -38,41 +38,8 @@ NOISY = "noisy-"
 ALL = "all"
 THREADS = "num_threads"
 """Option of families that let go of Python's lock: on how many threads copies are stepped."""
-Config = TypeVar("Config")
 Option: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...]
 """What an option of an environment can be."""
-EIGHT_GAMES = (
-    "gravitar",
-    "hero",
-    "montezuma_revenge",
-    "pitfall",
-    "private_eye",
-    "qbert",
-    "solaris",
-    "venture",
-)
-"""The paper's eight hard-exploration games (Decision 24); every other game works too."""
-EIGHT_TASKS = (
-    "baseball",
-    "drawbridge",
-    "navigate_cubes",
-    "push_blocks",
-    "remember_sensor",
-    "throw_across",
-    "wall_sensor",
-    "wall_sensor_stack",
-)
-"""DM-HARD-8, and the tasks of Eight Rooms, which stands in for it."""
-GRID_TASKS = (
-    "MultiRoom-N2-S4-v0",
-    "MultiRoom-N4-S5-v1",
-    "MultiRoom-N6-v0",
-    "KeyCorridorS3R3-v0",
-    "KeyCorridorS6R3-v0",
-    "ObstructedMaze-2Dlh-v0",
-    "ObstructedMaze-Full-v1",
-)
-"""MiniGrid's exploration tasks; every other task works too."""
 
 
 class Listing(NamedTuple):
@@ -90,31 +57,6 @@ class Task(NamedTuple):
     name: str  # of the environment
     options: dict[str, Any]  # its own
     text: str  # name and options as they were written
-
-
-@dataclass(frozen=True)
-class Family:
-    """Environments that share a prefix, a package and a config."""
-
-    about: str
-    extra: str
-    packages: tuple[str, ...]
-    names: tuple[str, ...]  # what stands after the slash and is worth listing
-    build: Callable[..., gymnasium.Env[Any, Any]]  # (rest of the name, index of the copy, options)
-    all_names: Callable[[], list[str]] | None = None  # every name that works, where there are more
-    build_vector: Callable[..., VectorEnv] | None = None  # (rest, num_envs, seed, options) instead of `build`
-    remedy: str = ""  # what makes it available, where installing the extra does not
-    steps_on_threads: bool = False  # whether the option `num_threads` makes copies step side by side
-
-    @property
-    def is_installed(self) -> bool:
-        """Whether all packages can be imported."""
-        return all(find_spec(package) is not None for package in self.packages)
-
-    @property
-    def install(self) -> str:
-        """What makes it available."""
-        return self.remedy or f"pip install softcount[{self.extra}]"
 
 
 def make(name: str, num_envs: int = 1, seed: int = 0, **options: Any) -> VectorEnv:
@@ -181,21 +123,6 @@ def listing() -> list[Listing]:
     noisy = {"disco-maze", "atari/montezuma_revenge"}
     rows += [row._replace(name=NOISY + row.name, about="with noise") for row in rows if row.name in noisy]
     return rows
-
-
-def configure(config: type[Config], options: dict[str, Any]) -> Config:
-    """Makes a config from options, and says which option was meant where one is unknown.
-
-    >>> configure(DiscoMazeConfig, {"letal": False})
-    Traceback (most recent call last):
-    ValueError: DiscoMazeConfig has no option 'letal'; did you mean 'lethal'?
-    """
-    known = [field.name for field in fields(config)]  # type: ignore[arg-type]
-    for option in options:
-        if option not in known:
-            hint = _nearest(option, known) or f" (options: {', '.join(known)})"
-            raise ValueError(f"{config.__name__} has no option {option!r}{hint}")
-    return config(**options)
 
 
 def parse_tasks(text: str) -> list[Task]:
@@ -311,12 +238,12 @@ def _find(name: str) -> tuple[Family, str]:
             f"{name!r} is a family; expected a name such as '{prefix}/{family.names[0]}', or '{prefix}/{ALL}'"
         )
     if family is None:
-        raise ValueError(f"no environment is called {name!r}{_nearest(name, _known_names())}")
+        raise ValueError(f"no environment is called {name!r}{nearest(name, _known_names())}")
     if not family.is_installed:
         raise ImportError(f"{name} needs {', '.join(family.packages)}: {family.install}")
     every = family.all_names() if family.all_names else family.names
     if rest not in every:
-        hint = _nearest(name, [f"{prefix}/{known}" for known in every])
+        hint = nearest(name, [f"{prefix}/{known}" for known in every])
         raise ValueError(f"no environment is called {name!r}{hint}")
     return family, rest
 
@@ -324,106 +251,8 @@ def _find(name: str) -> tuple[Family, str]:
 def _known_names() -> list[str]:
     names = [row.name for row in listing()] + [f"{prefix}/{ALL}" for prefix in FAMILIES]
     for prefix, family in FAMILIES.items():
-        if family.all_names and family.is_installed:
+        if (
+            family.all_names and family.is_installed and prefix != "gym"
+        ):  # which repeats other families' names
             names += [f"{prefix}/{rest}" for rest in family.all_names()]
     return names
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1, cutoff=0.4)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _atari(game: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    from softcount.envs.atari import Atari, AtariConfig
-
-    return Atari(configure(AtariConfig, {**options, "game": game}))
-
-
-def _all_games() -> list[str]:
-    from softcount.envs.atari import games
-
-    return games()
-
-
-def _minigrid(task: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    from softcount.envs.minigrid import MiniGridConfig, make_minigrid
-
-    return make_minigrid(configure(MiniGridConfig, {**options, "task": task}))
-
-
-def _all_tasks() -> list[str]:
-    from softcount.envs.minigrid import tasks
-
-    return tasks()
-
-
-def _vizdoom(rest: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    from softcount.envs.vizdoom import MyWayHomeConfig, make_my_way_home
-
-    start = rest.removeprefix("my-way-home").lstrip("-") or "dense"
-    return make_my_way_home(configure(MyWayHomeConfig, {**options, "start": start}))
-
-
-def _dm_hard_8(level: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    from softcount.envs.dm_hard_8 import DmHard8, DmHard8Config
-
-    config = configure(DmHard8Config, {**options, "level": level})
-    return DmHard8(configure(DmHard8Config, {**options, "level": level, "port": config.port + copy}))
-
-
-def _eight_rooms(task: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    from softcount.envs.eight_rooms.gym import EightRoomsEnv
-    from softcount.envs.eight_rooms.vector import EightRoomsConfig
-
-    return EightRoomsEnv(configure(EightRoomsConfig, {**options, "task": task}))
-
-
-def _eight_rooms_vector(task: str, num_envs: int, seed: int, options: dict[str, Any]) -> VectorEnv:
-    from softcount.envs.eight_rooms.vector import EightRooms, EightRoomsConfig
-
-    return EightRooms(configure(EightRoomsConfig, {**options, "task": task}), num_envs=num_envs, seed=seed)
-
-
-FAMILIES = {
-    "atari": Family(
-        "Atari 2600, the paper's protocol",
-        "atari",
-        ("gymnasium", "ale_py", "cv2"),
-        EIGHT_GAMES,
-        _atari,
-        _all_games,
-        steps_on_threads=True,
-    ),
-    "minigrid": Family(
-        "MiniGrid",
-        "minigrid",
-        ("gymnasium", "minigrid"),
-        GRID_TASKS,
-        _minigrid,
-        _all_tasks,
-    ),
-    "vizdoom": Family(
-        "first-person search in nine rooms",
-        "vizdoom",
-        ("gymnasium", "vizdoom"),
-        ("my-way-home", "my-way-home-sparse", "my-way-home-very-sparse"),
-        _vizdoom,
-    ),
-    "dm-hard-8": Family(
-        "needs a running server",
-        "dm-hard-8",
-        ("gymnasium", "dm_env", "dm_env_rpc"),
-        EIGHT_TASKS,
-        _dm_hard_8,
-    ),
-    "eight-rooms": Family(
-        "our stand-in for DM-HARD-8",
-        "envs",
-        ("softcount.envs.eight_rooms._rooms",),
-        EIGHT_TASKS,
-        _eight_rooms,
-        build_vector=_eight_rooms_vector,
-        remedy="a C++ compiler, then pip install softcount again",
-    ),
-}

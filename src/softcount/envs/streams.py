@@ -18,7 +18,6 @@ the worst case. A stream is an endless iterator of `[num_walkers, dim]` float32 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from typing import Protocol
 import numpy as np
 
 from softcount.memory import RecodeConfig
-from softcount.types import Array, State
+from softcount.types import Array, State, rng_state
 
 EPISODE = 1000  # steps between restarts of a walker
 CHUNK = 65_536  # rows drawn at once when filling a memory
@@ -253,7 +252,7 @@ def filled_state(config: RecodeConfig, stream: Stream, *, seed: int = 0) -> Stat
         "log_scale": 0.0,
         "d2_biased": _bandwidth(atoms, stream.sample(64, rng), min(config.neighbours, n)),
         "d2_weight": 1.0,
-        "generator": json.dumps(np.random.default_rng(seed).bit_generator.state),
+        "generator": rng_state(np.random.default_rng(seed)),
     }
 
 

@@ -11,13 +11,22 @@ A world is a few pure rules over integer states; `ToyVector` steps copies of it 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from softcount.types import ActionSpec, Array, ArraySpec, DiscreteActions, ObservationSpec, State, TimeStep
+from softcount.types import (
+    ActionSpec,
+    Array,
+    ArraySpec,
+    DiscreteActions,
+    ObservationSpec,
+    State,
+    TimeStep,
+    load_rng,
+    rng_state,
+)
 
 
 class Moved(NamedTuple):
@@ -178,6 +187,15 @@ class Catch:
         return board
 
 
+TOYS: dict[str, type[Any]] = {
+    "catch": Catch,
+    "chain": Chain,
+    "cue-memory": CueMemory,
+    "two-worlds": TwoWorlds,
+}
+"""Worlds by the names that `make` knows them by."""
+
+
 class ToyVector:
     """Copies of a world, stepped together (`types.VectorEnv`).
 
@@ -230,13 +248,13 @@ class ToyVector:
         return {
             "state": self._state.copy(),
             "is_over": self._is_over.copy(),
-            "rng": json.dumps(self.rng.bit_generator.state),
+            "rng": rng_state(self.rng),
         }
 
     def set_state(self, state: State) -> None:
         self._state = np.array(state["state"])
         self._is_over = np.array(state["is_over"])
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])
 
     def close(self) -> None:
         """Holds nothing open."""

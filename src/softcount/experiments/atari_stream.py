@@ -15,7 +15,7 @@ import numpy as np
 
 from softcount.envs.atari import Atari
 from softcount.experiments.figures.atari_runs import atari_config
-from softcount.launch.run import make_loop
+from softcount.runs.run import make_loop
 from softcount.types import Array, Sequence, Step
 
 RUNS = Path("runs/atari")

@@ -20,9 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from softcount.launch.look import evaluate_run, open_run
-from softcount.records import read_metrics
 from softcount.report import write_report
+from softcount.runs.metrics_log import read_metrics
+from softcount.runs.playback import evaluate_run, open_run
 
 AGENTS = {"MEME-RECODE-AP": "with_bonus", "MEME": "without_bonus"}
 REQUIRED_FACTOR = 1.5
@@ -72,7 +72,7 @@ def draw(runs: dict[str, Path], path: Path) -> dict[str, int]:
     import numpy as np
     from matplotlib.colors import LogNorm
 
-    from softcount.envs.coverage import heat_map
+    from softcount.measure.coverage import heat_map
 
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained", width_ratios=[1.3, 1, 1])
     places = {}

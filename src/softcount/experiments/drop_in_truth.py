@@ -25,7 +25,7 @@ from gymnasium import spaces
 
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
 from softcount.integrations import SMALL_WORLD, IntrinsicReward, IntrinsicRewardConfig
-from softcount.launch.truth import LOOKS, compare
+from softcount.measure.bonus_accuracy import LOOKS, compare
 from softcount.presets import LAPTOP
 from softcount.store import write_atomically
 

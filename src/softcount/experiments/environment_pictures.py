@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from softcount.envs.atari_places import MontezumaPlaces
-from softcount.envs.coverage import Coverage, plot_heat_map
 from softcount.envs.disco_maze import PALETTE
 from softcount.envs.make import make
 from softcount.experiments.machine import machine
+from softcount.measure.coverage import Coverage, plot_heat_map
 from softcount.types import Array
 
 

@@ -23,19 +23,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount import store
+from softcount import checkpoint, store
+from softcount.config_json import to_tree
 from softcount.experiments.figures.coverage import steps_below
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
-from softcount.launch import checkpoint
-from softcount.launch.run import CHECKPOINTS, CONFIG, read_config, read_reports
+from softcount.runs.run import CHECKPOINTS, CONFIG, read_config, read_reports
 
 PRESET_OF = {11: "laptop", 21: "laptop-21"}
 
@@ -160,7 +159,7 @@ def summarise(folder: Path) -> dict[str, Any]:
         "agent": config.agent,
         "env_options": config.env_options,
         "seed": config.seed,
-        "config": asdict(config),
+        "config": to_tree(config),
         "steps": loop["num_steps"],
         "seconds": total_seconds([row["time/elapsed"] for row in rows]),
         "num_places": maze.num_places,

@@ -34,6 +34,7 @@ from softcount.envs.toys import Catch, Chain, CueMemory, ToyVector, TwoWorlds, W
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
 from softcount.launch.local import LocalLoop, Roles
+from softcount.optimiser import OptimiserConfig
 from softcount.replay.sequences import ReplayConfig, SequenceReplay
 from softcount.roles.actor import Actor
 from softcount.roles.inference import Inference
@@ -103,8 +104,7 @@ def _agent(**loss: Any) -> MemeConfig:
             torso=MlpConfig(hidden_sizes=(32,)), core="none", core_size=32, head_size=32, num_mixtures=4
         ),
         loss=replace(LossConfig(discount_max=0.997, discount_min=0.7), **loss),
-        learning_rate=2e-3,
-        weight_decay=1e-3,
+        optimiser=OptimiserConfig(learning_rate=2e-3, weight_decay=1e-3),
         target_update_period=50,
     )
 

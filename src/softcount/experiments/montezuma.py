@@ -22,23 +22,22 @@ from typing import Any
 
 import numpy as np
 
-from softcount import store
+from softcount import checkpoint, store
 from softcount.agents.meme.network import NetworkConfig
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
 from softcount.envs.atari_places import MontezumaPlaces
 from softcount.experiments.figures.coverage import COLOURS, steps_below
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
 from softcount.experiments.maze_goal import total_seconds
-from softcount.launch import checkpoint
-from softcount.launch.run import CHECKPOINTS, CONFIG, Run, read_config, read_reports
-from softcount.memory import RecodeConfig
 from softcount.presets import LAPTOP, suited
 from softcount.replay.sequences import ReplayConfig
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.rnd import RndConfig
 from softcount.representations.trainer import TrainerConfig
+from softcount.runs.run import CHECKPOINTS, CONFIG, Run, read_config, read_reports
 from softcount.torsos import DqnConfig
 
 FRAMES_PER_STEP = 4
@@ -50,23 +49,22 @@ SMALL_ATARI = replace(
     env_options={},
     num_envs=16,
     meme=replace(
-        LAPTOP.meme, network=NetworkConfig(torso=SMALL_DQN, core_size=128, head_size=128, num_mixtures=6)
+        LAPTOP.meme,
+        network=NetworkConfig(torso=SMALL_DQN, core_size=128, head_size=128, num_mixtures=6),
+        epsilon_base=0.4,
+        epsilon_power=7.0,
+        replay=ReplayConfig(
+            trace_length=20, period=10, capacity=5000, replay_ratio=0.25, min_traces=50, max_bytes=2**30
+        ),
+        batch_size=8,
+        relabel=False,
     ),
-    epsilon_base=0.4,
-    epsilon_power=7.0,
-    replay=ReplayConfig(
-        trace_length=20, period=10, capacity=5000, replay_ratio=0.25, min_traces=50, max_bytes=2**30
-    ),
-    batch_size=8,
     representation=RepresentationConfig(
         embedding=EmbeddingConfig(torso=SMALL_DQN, dim=32), rnd=RndConfig(torso=SMALL_DQN)
     ),
     trainer=TrainerConfig(),
-    memory=RecodeConfig(),
-    normaliser=None,
+    recode=RecodeBonusConfig(),
     terminal_observations="paid",
-    reembed_every=0,
-    relabel=False,
     evaluation_episodes=4,
     evaluate_every=0,
     report_every=10_000,

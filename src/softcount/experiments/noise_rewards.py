@@ -31,6 +31,7 @@ from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
 from softcount.experiments.maze_walks import Walks, walk
 from softcount.memory import RecodeConfig
+from softcount.optimiser import OptimiserConfig
 from softcount.representations import RepresentationTrainer, TrainerConfig, make_representation
 from softcount.representations.make import GRID
 from softcount.types import Array, Features, Sequence, Step
@@ -50,9 +51,12 @@ MEMORY = RecodeConfig(
 )
 RAW = NormaliserConfig(kind="none")
 AP_TRAINER = TrainerConfig(
-    learning_rate=2e-3, weight_decay=0.01, schedule="saturating", acting="slow", slow_step=0.02
+    optimiser=OptimiserConfig(learning_rate=2e-3, weight_decay=0.01),
+    schedule="saturating",
+    acting="slow",
+    slow_step=0.02,
 )
-RND_TRAINER = TrainerConfig(learning_rate=1e-3, weight_decay=0.0)
+RND_TRAINER = TrainerConfig(optimiser=OptimiserConfig(learning_rate=1e-3, weight_decay=0.0))
 
 
 def run_one(seed: int) -> dict[str, Any]:

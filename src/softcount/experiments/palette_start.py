@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from softcount.config import with_fields
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
-from softcount.launch.truth import place_noise
+from softcount.measure.bonus_accuracy import place_noise
 from softcount.presets import LAPTOP
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
@@ -65,13 +66,13 @@ def pairs(env: DiscoMaze, moves: Array, num: int, rng: np.random.Generator) -> S
 
 def noise(trainer: RepresentationTrainer, env: DiscoMaze, rng: np.random.Generator) -> dict[str, float]:
     """Returns spread over distance per region, with the parameters that would act."""
-    learned = {name: value.clone() for name, value in trainer.module.state_dict().items()}
-    trainer.module.load_state_dict(trainer.acting_state())
+    learned = {name: value.clone() for name, value in trainer.representation.state_dict().items()}
+    trainer.representation.load_state_dict(trainer.acting_state())
     places = np.arange(len(env.maze.cells))
     with torch.no_grad():
         looks = [torch.from_numpy(env.portray(places, rng)) for _ in range(LOOKS)]
         x = np.stack([trainer.representation.represent(look)[0].embedding.numpy() for look in looks])  # type: ignore[call-arg, union-attr]
-    trainer.module.load_state_dict(learned)
+    trainer.representation.load_state_dict(learned)
     distance = env.maze.distances[env.maze.cells]
     return {
         name: float(np.median(place_noise(x)[(distance >= low) & (distance <= high)]))
@@ -88,7 +89,7 @@ def run(scale: float, rate: float, seed: int, updates: int = UPDATES) -> dict[st
     embedding = replace(LAPTOP.representation.embedding, torso=torso)
     settings = replace(LAPTOP.representation, embedding=embedding)
     model = make_representation("ap", env.observation_spec, env.action_spec, settings, seed=seed)
-    trainer = RepresentationTrainer(model, replace(LAPTOP.trainer, learning_rate=rate))
+    trainer = RepresentationTrainer(model, with_fields(LAPTOP.trainer, {"optimiser.learning_rate": rate}))
     moves, course, started = transitions(env), [], time.process_time()
     for update in range(1, updates + 1):
         metrics = trainer.update(pairs(env, moves, BATCH, rng))

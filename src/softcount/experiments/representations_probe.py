@@ -21,12 +21,13 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softcount.envs.disco_maze import NUM_WALL_COLOURS, PALETTE, DiscoMaze, DiscoMazeConfig
 from softcount.experiments.figures.jobs import new_figure, save_picture
 from softcount.experiments.machine import machine
 from softcount.experiments.maze_walks import Walks, screens, static, steer, walk
+from softcount.optimiser import OptimiserConfig
 from softcount.representations import (
     CasmConfig,
     EmbeddingConfig,
@@ -35,7 +36,7 @@ from softcount.representations import (
     make_representation,
 )
 from softcount.representations.embedding import FeedForward
-from softcount.representations.features import Metrics, masked_mean
+from softcount.representations.features import Metrics, Representation, masked_mean
 from softcount.representations.gated_transformer import GatedTransformerConfig
 from softcount.representations.make import GRID
 from softcount.torsos import mlp
@@ -102,7 +103,7 @@ SETTINGS = {
 CONFIG = replace(
     GRID, casm=CasmConfig(transformer=GatedTransformerConfig(width=64, num_heads=4, hidden_sizes=(128,)))
 )
-TRAINER = TrainerConfig(learning_rate=1e-3, weight_decay=0.01)
+TRAINER = TrainerConfig(optimiser=OptimiserConfig(learning_rate=1e-3, weight_decay=0.01))
 
 
 class Autoencoder(FeedForward):
@@ -162,7 +163,7 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if kind == "autoencoder":
-            model: nn.Module = Autoencoder(spec, CONFIG.embedding)
+            model: Representation = Autoencoder(spec, CONFIG.embedding)
         else:
             model = make_representation(kind, spec, DiscreteActions(4), CONFIG, seed=seed)
     trainer = RepresentationTrainer(model, TRAINER)

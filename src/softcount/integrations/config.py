@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from softcount.bonuses import NormaliserConfig
 from softcount.bonuses.terminal import TerminalObservations
 from softcount.memory import RecodeConfig
-from softcount.presets import LAPTOP
+from softcount.optimiser import OptimiserConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
+from softcount.validation import at_least, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,25 +43,37 @@ class IntrinsicRewardConfig:
     """Whether terminal observations are paid, only absorbed, or skipped."""
 
     def __post_init__(self) -> None:
-        for name in ("steps_per_update", "batch_size", "history_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"IntrinsicRewardConfig.{name} is {getattr(self, name)}; expected at least 1"
-                )
-        for name in ("sequence_length", "window"):
-            if getattr(self, name) < 2:
-                raise ValueError(
-                    f"IntrinsicRewardConfig.{name} is {getattr(self, name)}; expected at least 2"
-                )
+        check_fields(
+            self,
+            steps_per_update=at_least(1),
+            first_update=at_least(0),
+            first_updates=at_least(0),
+            batch_size=at_least(1),
+            sequence_length=at_least(2),
+            history_size=at_least(1),
+            window=at_least(2),
+        )
 
 
 SMALL_WORLD = IntrinsicRewardConfig(
-    memory=replace(LAPTOP.memory, size=800, warmup_atoms=800),
-    normaliser=LAPTOP.normaliser,
-    trainer=replace(LAPTOP.trainer, slow_step=0.02),
+    memory=RecodeConfig(
+        size=800,
+        neighbours=10,
+        count_discount=0.9999,
+        warmup_atoms=800,
+        kernel_epsilon=0.1,
+        reward_constant=1.0,
+    ),
+    normaliser=NormaliserConfig(kind="none"),
+    trainer=TrainerConfig(
+        optimiser=OptimiserConfig(learning_rate=2e-3, weight_decay=0.0),
+        schedule="saturating",
+        acting="slow",
+        slow_step=0.02,
+    ),
     first_update=12_000,
     first_updates=300,
     steps_per_update=256,
     history_size=50_000,
 )
-"""For worlds of about a hundred places: the laptop preset's memory, rewards in (0, 1]. Decision 83."""
+"""For worlds of about a hundred places: rewards in (0, 1], an embedding that settles. Decision 83."""

@@ -5,8 +5,8 @@
     frames                  "dqn"
 
 Embeddings are bounded by a LayerNorm and follow their training slowly, because a user's
-world is more often a small one than Atari (Decision 81). The paper's own settings are
-`ATARI`, `ATARI_TRAINER` and so on in `softcount.representations.make`.
+world is more often a small one than Atari (Decision 81). The paper's own settings are the
+presets `ATARI` and `DM_HARD_8` of `softcount.presets`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from softcount.optimiser import OptimiserConfig
+from softcount.representations.byol import ByolConfig
 from softcount.representations.embedding import EmbeddingConfig
-from softcount.representations.make import GRID, GRID_TRAINER, RepresentationConfig
+from softcount.representations.make import RepresentationConfig
 from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.torsos import GridConfig
@@ -29,22 +31,28 @@ SETTLING_GRID = GridConfig(channels=2, colour_hidden=64, hidden_sizes=())
 """A wide table of colours learns soon which of them do not matter, and with nothing between the cells and the
 embedding a cell never visited is far from all that were. Decision 130."""
 
+SETTLING = TrainerConfig(
+    optimiser=OptimiserConfig(learning_rate=6e-4, weight_decay=0.0), schedule="saturating", acting="slow"
+)
+"""An embedding that learns less the better it is, and acts by a slow copy."""
+
 
 def choose_representation(spec: ObservationSpec, kind: str, encoder: Any = None) -> RepresentationConfig:
     """Returns settings of a kind for observations of this spec, or with an encoder of the user's own."""
     torso = encoder if encoder is not None else choose_torso(spec)
     is_frame = torso == "dqn"
     embedder = SETTLING_GRID if torso == "grid" and encoder is None else torso
-    return replace(
-        GRID,
+    small_rnd = RndConfig(torso=torso, outputs=128, hidden_sizes=(128,))
+    return RepresentationConfig(
         embedding=EmbeddingConfig(torso=embedder, dim=32 if is_frame else 16, layer_norm=True),
-        rnd=(NGU_RND if "+" in kind else RndConfig()) if is_frame else replace(GRID.rnd, torso=torso),
+        rnd=(NGU_RND if "+" in kind else RndConfig()) if is_frame else small_rnd,
+        byol=ByolConfig(state_size=128, hidden_sizes=(128,)),
     )
 
 
 def choose_trainer(kind: str) -> TrainerConfig:
     """Returns how a kind learns: embeddings act by a slow copy, plain RND by its latest predictor."""
-    return replace(GRID_TRAINER, acting="latest") if kind == "rnd" else GRID_TRAINER
+    return replace(SETTLING, acting="latest") if kind == "rnd" else SETTLING
 
 
 def choose_torso(spec: ObservationSpec) -> Any:

@@ -20,30 +20,41 @@ network says of observations would only be in the way (Decision 82).
 
 from __future__ import annotations
 
-import copy
-import json
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import nn
 
 from softcount import store
-from softcount.bonuses.make import BonusConfig, Place, make_bonus
+from softcount.bonuses.episodic import EpisodicBonusConfig
+from softcount.bonuses.make import SURPRISES, BonusConfig, Place, make_bonus
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.bonuses.terminal import observe
+from softcount.integrations.checks import Inputs
 from softcount.integrations.config import IntrinsicRewardConfig
 from softcount.integrations.defaults import choose_representation, choose_trainer
 from softcount.integrations.history import History
-from softcount.integrations.inputs import Inputs
 from softcount.integrations.schedules import Schedule, as_schedule
-from softcount.representations.features import Representation, as_tensors
+from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.memory_server import MemoryServer
-from softcount.taxonomy import parse
-from softcount.types import Array, Features, Sequence, State, map_arrays, no_action
+from softcount.taxonomy import Recipe, parse
+from softcount.tensors import to_tensors
+from softcount.types import (
+    Array,
+    Features,
+    Sequence,
+    State,
+    leaves_of,
+    load_rng,
+    map_arrays,
+    no_action,
+    rng_state,
+)
 
 AutoresetMode = Literal["next_step", "same_step"]
 
@@ -79,8 +90,7 @@ class IntrinsicReward:
         self.recipe = parse(name)
         self.config = cfg = config or IntrinsicRewardConfig()
         self.inputs = Inputs(observation_space, action_space, num_envs)
-        self.num_envs = num_envs
-        self.device = device
+        self.num_envs, self.device = num_envs, device
         self.weight = as_schedule(weight)
         if autoreset_mode not in ("next_step", "same_step"):
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected 'next_step' or 'same_step'")
@@ -94,18 +104,18 @@ class IntrinsicReward:
         kind = self.recipe.representation_kind
         settings = cfg.representation or choose_representation(spec, kind, None if is_whole else encoder)
         representation = (
-            cast(nn.Module, encoder)
-            if is_whole
+            encoder
+            if isinstance(encoder, Representation)
             else make_representation(kind, spec, self.inputs.action_spec, settings, seed=seed)
         ).to(device)
         how = cfg.trainer or choose_trainer(kind)
         self.trainer = RepresentationTrainer(representation, how)
-        self._acting = _acting_copy(self.trainer)
+        self._acting = self.trainer.acting_copy()
         bonus = make_bonus(
             self.recipe.bonus,
-            BonusConfig(memory=cfg.memory, normaliser=cfg.normaliser),
+            _bonus_config(self.recipe, cfg),
             Place(
-                dim=cast(Any, representation).dim,
+                dim=representation.dim,
                 representation=self.recipe.representation,
                 num_envs=num_envs,
                 seed=seed,
@@ -118,8 +128,8 @@ class IntrinsicReward:
         self.history = History(self.inputs.observation_spec, self.inputs.action_spec, num_envs, capacity)
         self.num_steps = 0
         self._rng = np.random.default_rng(seed)
-        self._state = as_tensors(cast(Any, self._acting).initial_state(num_envs), device)
-        self._is_recurrent = bool(_leaves(self._state))
+        self._state = to_tensors(self._acting.initial_state(num_envs), device)
+        self._is_recurrent = bool(leaves_of(self._state))
         self._is_starting = np.ones(num_envs, bool)  # the next obs begins an episode
         self._is_dead = np.zeros(num_envs, bool)  # the next step only restarts
         self._metrics: dict[str, float] = {}
@@ -150,7 +160,7 @@ class IntrinsicReward:
         given = self.inputs.observation(obs, "obs", self.num_envs)
         differs = self.history.num_rows == 0
         for one, two in zip(
-            _leaves(self.history.newest(np.arange(self.num_envs))), _leaves(given), strict=True
+            leaves_of(self.history.newest(np.arange(self.num_envs))), leaves_of(given), strict=True
         ):
             differs |= (one != two).reshape(self.num_envs, -1).any(1)
         self.reset(differs)
@@ -167,7 +177,7 @@ class IntrinsicReward:
         observation = self.inputs.observation(obs, "obs")
         num = len(next(iter(observation.values())) if isinstance(observation, Mapping) else observation)
         is_first, none = np.zeros(num, bool), no_action(self.inputs.action_spec, num)
-        fresh = as_tensors(cast(Any, self._acting).initial_state(num), self.device)
+        fresh = to_tensors(self._acting.initial_state(num), self.device)
         features, _ = self._represent(observation, none, is_first, fresh)
         if not self.bonus.can_read(features):
             return np.zeros(num, np.float32)
@@ -184,7 +194,7 @@ class IntrinsicReward:
             for observation in self.history.observations():
                 self.trainer.learn_statistics(observation)
         metrics = self.trainer.update(sequence)
-        if self._acting is not self.trainer.module:
+        if self._acting is not self.trainer.representation:
             self._acting.load_state_dict(self.trainer.acting_state())
         self._metrics.update({f"representation/{key}": value for key, value in metrics.items()})
         return metrics
@@ -205,10 +215,10 @@ class IntrinsicReward:
             "bonus": self.bonus.state_dict(),
             "trainer": self.trainer.state_dict(),
             "history": self.history.state_dict(),
-            "recurrent": _leaves(map_arrays(lambda x: x.detach().cpu().numpy(), self._state)),
+            "recurrent": leaves_of(map_arrays(lambda x: x.detach().cpu().numpy(), self._state)),
             "is_starting": self._is_starting.copy(),
             "is_dead": self._is_dead.copy(),
-            "generator": json.dumps(self._rng.bit_generator.state),
+            "generator": rng_state(self._rng),
             "metrics": [[name, value] for name, value in self._metrics.items()],
         }
 
@@ -216,7 +226,7 @@ class IntrinsicReward:
         """Continues where `state_dict` was called, if built with the same arguments."""
         self.bonus.load_state_dict(state["bonus"])
         self.trainer.load_state_dict(state["trainer"])
-        if self._acting is not self.trainer.module:
+        if self._acting is not self.trainer.representation:
             self._acting.load_state_dict(self.trainer.acting_state())
         self.history.load_state_dict(state["history"])
         leaves = iter(state["recurrent"])
@@ -226,7 +236,7 @@ class IntrinsicReward:
         self.num_steps = int(state["num_steps"])
         self._is_starting = np.array(state["is_starting"], bool)
         self._is_dead = np.array(state["is_dead"], bool)
-        self._rng.bit_generator.state = json.loads(state["generator"])
+        load_rng(self._rng, state["generator"])
         self._metrics = dict(state.get("metrics", []))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -286,7 +296,7 @@ class IntrinsicReward:
         """Refuses an obs that is not what arrived last, where no episode began: streams got mixed up."""
         rows = np.flatnonzero(~self._is_starting)
         expected, given = self.history.newest(rows), _rows(before, rows)
-        for one, two in zip(_leaves(expected), _leaves(given), strict=True):
+        for one, two in zip(leaves_of(expected), leaves_of(given), strict=True):
             if not np.array_equal(one, two):
                 row = rows[int((one != two).reshape(len(rows), -1).any(1).argmax())]
                 after = "after its episode's end " if self._is_dead[row] else ""
@@ -309,9 +319,10 @@ class IntrinsicReward:
         self.history.append(rows, observation, action, is_first, is_last, is_terminal)
         if not self.is_paying and not self._is_recurrent:
             return np.zeros(len(rows), np.float32)
-        state = map_arrays(lambda x: x[torch.from_numpy(rows)], self._state)
+        at = torch.from_numpy(rows).to(self.device)
+        state = map_arrays(lambda x: x[at], self._state)
         features, state = self._represent(observation, action, is_first, state)
-        map_arrays(lambda old, new: old.__setitem__(torch.from_numpy(rows), new), self._state, state)
+        map_arrays(lambda old, new: old.__setitem__(at, new), self._state, state)
         if not self.is_paying:
             return np.zeros(len(rows), np.float32)
         if self.bonus.paid_in == "learning":
@@ -323,9 +334,9 @@ class IntrinsicReward:
         rewards = np.zeros(len(rows), np.float32)
         ready = self.history.num_rows[rows] >= self.config.window
         if ready.any():
-            window = as_tensors(self.history.latest(rows[ready], self.config.window), self.device)
+            window = to_tensors(self.history.latest(rows[ready], self.config.window), self.device)
             with torch.no_grad():
-                surprise = cast(Any, self._acting).surprise(window)[-1].cpu().numpy()
+                surprise = self._acting.surprise(window)[-1].cpu().numpy()
             rewards[ready] = observe(
                 self.bonus,
                 Features(surprise=surprise),
@@ -340,9 +351,9 @@ class IntrinsicReward:
     def _represent(
         self, observation: Any, action: Array, is_first: Array, state: Any
     ) -> tuple[Features, Any]:
-        tensors = as_tensors((map_arrays(np.ascontiguousarray, observation), action, is_first), self.device)
-        features, state = cast(Any, self._acting).represent(*tensors, state)
-        return Features(*(None if part is None else part.cpu().numpy() for part in features)), state
+        tensors = to_tensors((map_arrays(np.ascontiguousarray, observation), action, is_first), self.device)
+        features, state = self._acting.represent(tensors[0], tensors[1], tensors[2], state)
+        return features.arrays(), state
 
     def num_updates_due(self) -> int:
         """How many updates belong to the steps of the last call; at `first_update` those so far at once."""
@@ -354,20 +365,16 @@ class IntrinsicReward:
         return self.num_steps // cfg.steps_per_update - before // cfg.steps_per_update
 
 
-def _acting_copy(trainer: RepresentationTrainer) -> nn.Module:
-    """What embeds: the module in training itself, or a copy that follows it slowly."""
-    if trainer.config.acting == "latest":
-        return trainer.module.eval()
-    acting = copy.deepcopy(trainer.module).eval()
-    acting.load_state_dict(trainer.acting_state())
-    return acting
+def _bonus_config(recipe: Recipe, config: IntrinsicRewardConfig) -> BonusConfig:
+    """The constants of every bonus, with the user's memory and normaliser where the name reads them."""
+    recode, episodic = RecodeBonusConfig(memory=config.memory), EpisodicBonusConfig()
+    surprise = SURPRISES.get(recipe.representation)
+    if config.normaliser is not None:
+        recode = replace(recode, normaliser=config.normaliser)
+        episodic = replace(episodic, normaliser=config.normaliser)
+        surprise = None if surprise is None else replace(surprise, normaliser=config.normaliser)
+    return BonusConfig(recode=recode, episodic=episodic, surprise=surprise)
 
 
 def _rows(observation: Any, rows: Array) -> Any:
     return map_arrays(lambda x: x[rows], observation)
-
-
-def _leaves(tree: Any) -> list[Any]:
-    leaves: list[Any] = []
-    map_arrays(leaves.append, tree)
-    return leaves

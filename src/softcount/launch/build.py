@@ -10,18 +10,21 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from torch import nn
 
 from softcount.agents.meme.acting import ActingMeme, MixtureBehaviour
 from softcount.agents.meme.agent import Meme
 from softcount.agents.meme.bandit import Bandit
 from softcount.agents.meme.policies import epsilon_ladder
 from softcount.agents.protocols import ActingNetwork, Agent, Behaviour
+from softcount.agents.vmpo.acting import ActingVmpo, SamplingBehaviour
+from softcount.agents.vmpo.agent import Vmpo
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.config import RunConfig
 from softcount.envs.make import make
 from softcount.launch.local import Roles
+from softcount.replay.queue import OnPolicyQueue
 from softcount.replay.sequences import SequenceReplay
+from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.actor import Actor
@@ -66,8 +69,10 @@ def parse_agent(name: str) -> Recipe:
     """Reads the agent's name and makes sure that it can be trained here."""
     recipe = parse(name)
     if recipe.agent not in AGENTS:
-        what = "V-MPO is not there yet" if recipe.agent == "vmpo" else "the name has no agent"
-        raise ValueError(f"{name!r} cannot be trained: {what}; expected a name like 'MEME-RECODE-AP'")
+        raise ValueError(
+            f"{name!r} cannot be trained: the name has no agent; "
+            "expected a name like 'MEME-RECODE-AP' or 'VMPO-RECODE-AP'"
+        )
     return recipe
 
 
@@ -78,10 +83,10 @@ def make_env(config: RunConfig, num_envs: int, seed: int) -> VectorEnv:
 def build(config: RunConfig) -> Roles:
     """Builds all roles of a run."""
     recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
-    if config.relabel and recipe.bonus in ("episodic", "ngu"):
+    if config.meme.relabel and recipe.bonus in ("episodic", "ngu"):
         raise ValueError(
             f"relabel is on, but the pay of {config.agent} depends on the episode and cannot be asked later; "
-            "switch it off with --no-relabel"
+            "switch it off with --meme.no-relabel"
         )
     env = make_env(config, config.num_envs, seeds.env)
     parts = AGENTS[str(recipe.agent)](config, env, seeds)
@@ -116,21 +121,39 @@ def build(config: RunConfig) -> Roles:
 
 def build_meme(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
     """MEME: a replay, a bandit and an ε for each environment."""
-    agent = Meme(env.observation_spec, env.action_spec, config.meme, seed=seeds.agent, device=config.device)
-    network = ActingMeme(env.observation_spec, env.action_spec, config.meme)
+    meme = config.meme
+    agent = Meme(env.observation_spec, env.action_spec, meme, seed=seeds.agent, device=config.device)
+    network = ActingMeme(env.observation_spec, env.action_spec, meme)
     bandit_seeds = np.random.SeedSequence(seeds.bandits).generate_state(config.num_envs)
-    num_mixtures = config.meme.network.num_mixtures
     behaviour = MixtureBehaviour(
-        [Bandit(num_mixtures, config.bandit, seed=int(s)) for s in bandit_seeds],
-        epsilon_ladder(config.num_envs, config.epsilon_base, config.epsilon_power),
-        evaluation_epsilon=config.evaluation_epsilon,
+        [Bandit(meme.network.num_mixtures, meme.bandit, seed=int(s)) for s in bandit_seeds],
+        epsilon_ladder(config.num_envs, meme.epsilon_base, meme.epsilon_power),
+        evaluation_epsilon=meme.evaluation_epsilon,
     )
     state = tuple(to_arrays(network.initial_state(1), copy=True))
-    replay = SequenceReplay(config.replay, config.num_envs, env.observation_spec, state=state)
-    source = ReplayServer(
-        replay, config.batch_size, seeds.replay, importance_exponent=config.importance_exponent
-    )
+    replay = SequenceReplay(meme.replay, config.num_envs, env.observation_spec, state=state)
+    source = ReplayServer(replay, meme.batch_size, seeds.replay, importance_exponent=meme.importance_exponent)
     return Parts(agent, network, behaviour, source)
+
+
+def build_vmpo(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
+    """V-MPO: a queue of fresh unrolls, and a policy that actions are drawn from."""
+    vmpo, num_tasks = config.vmpo, len(env.task_names)
+    agent = Vmpo(
+        env.observation_spec,
+        env.action_spec,
+        vmpo,
+        num_tasks=num_tasks,
+        seed=seeds.agent,
+        device=config.device,
+    )
+    num_values = num_tasks if vmpo.value_per_task else 1
+    network = ActingVmpo(env.observation_spec, env.action_spec, vmpo.network, num_tasks=num_values)
+    behaviour = SamplingBehaviour(agent.distribution, env.num_envs, evaluates_greedily=vmpo.evaluation_greedy)
+    queue = OnPolicyQueue(
+        vmpo.unroll_length, vmpo.batch_size, env.num_envs, seed=seeds.replay, is_strict=vmpo.strict
+    )
+    return Parts(agent, network, behaviour, queue)
 
 
 def build_bonus(
@@ -138,12 +161,10 @@ def build_bonus(
 ) -> Bonus | None:
     """The bonus of a run; needs no torch."""
     settings = BonusConfig(
-        memory=config.memory,
-        follows=config.reembed_every > 0,
+        recode=config.recode,
         episodic=config.episodic,
         ngu=config.ngu,
         surprise=config.surprise,
-        normaliser=config.normaliser,
         engine=config.engine,
         num_threads=config.memory_threads,
     )
@@ -151,7 +172,9 @@ def build_bonus(
     return make_bonus(recipe.bonus, settings, place, tasks=env.task_names if config.memory_per_task else ())
 
 
-def build_representation(recipe: Recipe, env: VectorEnv, config: RunConfig, seed: int) -> nn.Module | None:
+def build_representation(
+    recipe: Recipe, env: VectorEnv, config: RunConfig, seed: int
+) -> Representation | None:
     """The representation that a name asks for; None where it asks for none."""
     if recipe.representation == "none":
         return None
@@ -167,4 +190,4 @@ def build_evaluator(config: RunConfig, inference: Inference) -> Evaluator:
     return Evaluator(env, inference)
 
 
-AGENTS: dict[str, Callable[[RunConfig, VectorEnv, Seeds], Parts]] = {"meme": build_meme}
+AGENTS: dict[str, Callable[[RunConfig, VectorEnv, Seeds], Parts]] = {"meme": build_meme, "vmpo": build_vmpo}

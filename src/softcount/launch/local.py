@@ -3,9 +3,9 @@
     env ──▶ actor ──▶ inference ──▶ memory ──▶ replay ──▶ learner ──▶ (parameters, priorities)
 
 The learner works beside the actors, on its own thread: an update starts when the replay
-ratio asks for it and is published when the next one starts. That is a fixed place in the
-stream of steps, so results do not depend on which of the two is faster, nor on whether
-they overlap at all.
+ratio asks for it and is published when the next one starts, or at once where the source
+is strict. That is a fixed place in the stream of steps, so results do not depend on which
+of the two is faster, nor on whether they overlap at all.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from softcount.envs.coverage import Coverage
-from softcount.records import Means
+from softcount.measure.coverage import Coverage
 from softcount.roles.actor import Actor
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner, Update
 from softcount.roles.memory_server import MemoryServer
+from softcount.stats import Means
 from softcount.types import Array, Sample, Source, State, map_arrays
 
 AT_ONCE = 2048
@@ -90,6 +90,8 @@ class LocalLoop:
         while replay.due():
             self._publish()
             self._start_update()
+        if replay.is_strict():
+            self._publish()
 
     def _count(self, place: Array | None, is_first: Array, intrinsic: Array) -> None:
         if self.coverage is not None and place is not None:

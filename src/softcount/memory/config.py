@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
+
+from softcount.validation import above, at_least, between, check_fields
 
 Removal = Literal["inverse_square", "inverse", "smallest"]
 
 PAPER_FLEET = 64
 """How many embeddings come at one time step in the paper's toys and in its runs."""
+
+
+MOST = 10**9  # slots and dimensions are 32 bits wide in the native engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +52,21 @@ class RecodeConfig:
     """Every embedding becomes an atom until there are this many (or |M|). Decision 4."""
 
     def __post_init__(self) -> None:
-        for name, (expected, is_valid) in _RANGES.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not is_valid(value):
-                raise ValueError(f"RecodeConfig.{name} is {value!r}; expected {expected}")
+        number = between(1, MOST)
+        check_fields(
+            self,
+            size=number,
+            dim=number,
+            neighbours=number,
+            count_discount=between(0, 1, "(]"),
+            embeddings_per_step=number,
+            insertion_probability=between(0, 1),
+            far_tolerance=at_least(0),
+            d2_step=between(0, 1, "(]"),
+            reward_constant=above(0),
+            kernel_epsilon=at_least(1e-30),
+            warmup_atoms=number,
+        )
 
     @property
     def embedding_discount(self) -> float:
@@ -68,43 +82,3 @@ class RecodeConfig:
         if num_atoms < self.num_warmup:
             return min(self.neighbours, max(1, num_atoms // 10))
         return min(self.neighbours, num_atoms)
-
-
-MOST = 10**9  # slots and dimensions are 32 bits wide in the native engine
-
-
-def _is_whole(least: int) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, int) and least <= value <= MOST
-
-
-def _is_number(low: float, high: float, *, open_low: bool = False) -> Callable[[object], bool]:
-    def is_valid(value: object) -> bool:
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            return False
-        return (low < value if open_low else low <= value) and value <= high
-
-    return is_valid
-
-
-WHOLE = f"a whole number of at least 1 and at most {MOST:,}"
-_RANGES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "size": (WHOLE, _is_whole(1)),
-    "dim": (WHOLE, _is_whole(1)),
-    "neighbours": (WHOLE, _is_whole(1)),
-    "count_discount": ("a number in (0, 1]", _is_number(0, 1, open_low=True)),
-    "embeddings_per_step": (
-        f"{WHOLE}, or None",
-        lambda value: value is None or _is_whole(1)(value),
-    ),
-    "insertion_probability": ("a number in [0, 1]", _is_number(0, 1)),
-    "far_tolerance": ("a finite number of at least 0", _is_number(0, math.inf)),
-    "d2_step": ("a number in (0, 1]", _is_number(0, 1, open_low=True)),
-    "reward_constant": ("a finite number above 0", _is_number(0, math.inf, open_low=True)),
-    "kernel_epsilon": ("a finite number of at least 1e-30", _is_number(1e-30, math.inf)),
-    "removal": (
-        "'inverse_square', 'inverse' or 'smallest'",
-        lambda value: value in ("inverse_square", "inverse", "smallest"),
-    ),
-    "warmup_atoms": (WHOLE, _is_whole(1)),
-}
-assert set(_RANGES) == {field.name for field in fields(RecodeConfig)}

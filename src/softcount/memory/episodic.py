@@ -17,12 +17,12 @@ vectorised over its stored rows: faster than all at once, whose temporaries leav
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from softcount.types import Array, State
+from softcount.validation import above, at_least, check_fields
 
 FIRST_LENGTH = 256  # rows a buffer starts with
 
@@ -47,19 +47,16 @@ class EpisodicConfig:
     """s_max: above it an embedding is familiar and pays nothing."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            is_whole = field.type == "int"
-            least = 1 if is_whole else 0.0
-            is_number = isinstance(value, int if is_whole else int | float) and not isinstance(value, bool)
-            if not is_number or not math.isfinite(value) or value < least:
-                expected = "a whole number of at least 1" if is_whole else "a finite number of at least 0"
-                raise ValueError(f"EpisodicConfig.{field.name} is {value!r}; expected {expected}")
-        for name in ("kernel_epsilon", "similarity_constant"):
-            if getattr(self, name) == 0:
-                raise ValueError(
-                    f"EpisodicConfig.{name} is {getattr(self, name)!r}; expected a number above 0"
-                )
+        check_fields(
+            self,
+            dim=at_least(1),
+            capacity=at_least(1),
+            neighbours=at_least(1),
+            kernel_epsilon=above(0),
+            cluster_distance=at_least(0),
+            similarity_constant=above(0),
+            max_similarity=at_least(0),
+        )
         if self.capacity < self.neighbours:
             raise ValueError(f"EpisodicConfig.capacity is {self.capacity}; expected at least neighbours")
 

@@ -15,11 +15,26 @@ from typing import Any
 
 import numpy as np
 
+from softcount.memory.config import RecodeConfig
 from softcount.memory.kernels import squared_distances
 from softcount.memory.memory import RecodeMemory
-from softcount.types import Array
+from softcount.types import Array, State
 
 PERCENTILES = (0, 10, 50, 90, 100)
+
+
+def memory_of(state: State) -> RecodeMemory:
+    """Returns a memory to look into, from its state; one to go on with needs its constants too.
+
+    >>> from softcount import RecodeConfig
+    >>> memory = RecodeMemory(RecodeConfig(size=4, dim=1), engine="numpy")
+    >>> rewards = memory.observe([[0.0], [1.0]])
+    >>> memory_of(memory.state_dict()).atoms.tolist()
+    [[0.0], [1.0]]
+    """
+    memory = RecodeMemory(RecodeConfig(size=state["size"], dim=state["dim"]))
+    memory.load_state_dict(state)
+    return memory
 
 
 def summary(memory: RecodeMemory) -> dict[str, float]:

@@ -7,7 +7,6 @@ uniforms. Everything that must not depend on the engine is here.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import threading
@@ -20,7 +19,7 @@ import numpy as np
 from softcount import store
 from softcount.memory.config import RecodeConfig
 from softcount.memory.recode import NumpyEngine, Observed
-from softcount.types import Array, State
+from softcount.types import Array, State, load_rng, rng_state
 
 STATE_VERSION = 1
 MOST_OBSERVED = 10**18
@@ -161,7 +160,7 @@ class RecodeMemory:
         """Returns everything that must be kept to continue exactly, the same for both engines."""
         with self._lock:
             state = self._engine.state_dict()
-            generator = json.dumps(self._rng.bit_generator.state)
+            generator = rng_state(self._rng)
         return {
             "version": STATE_VERSION,
             "size": self.config.size,
@@ -210,7 +209,7 @@ def _make_engine(config: RecodeConfig, name: EngineName, num_threads: int) -> En
     if name == "numpy":
         return NumpyEngine(config)
     try:
-        from softcount.memory.engine import NativeEngine
+        from softcount.memory.native_engine import NativeEngine
     except ImportError as error:
         if name == "native":
             raise ImportError(
@@ -352,7 +351,7 @@ def _restored_generator(text: str) -> np.random.Generator:
     """Returns the random generator that a state holds as JSON."""
     rng = np.random.default_rng()
     try:
-        rng.bit_generator.state = json.loads(text)
+        load_rng(rng, text)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"state['generator'] is not the state of a random generator: {error}") from error
     return rng

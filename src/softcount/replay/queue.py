@@ -11,14 +11,24 @@ Batches are handed out once and forgotten. There are no priorities.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from softcount.types import Array, Observation, Sample, Sequence, State, Step, map_arrays
+from softcount.types import (
+    Array,
+    Observation,
+    Sample,
+    Sequence,
+    State,
+    Step,
+    leaves_of,
+    load_rng,
+    map_arrays,
+    rng_state,
+)
 
 
 class OnPolicyQueue:
@@ -34,7 +44,9 @@ class OnPolicyQueue:
     ([[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]], False)
     """
 
-    def __init__(self, unroll_length: int, batch_size: int, num_envs: int, *, seed: int) -> None:
+    def __init__(
+        self, unroll_length: int, batch_size: int, num_envs: int, *, seed: int, is_strict: bool = False
+    ) -> None:
         if unroll_length < 1:
             raise ValueError(f"unroll_length is {unroll_length}; expected at least 1")
         if batch_size < 1 or num_envs % batch_size:
@@ -43,6 +55,7 @@ class OnPolicyQueue:
             )
         self.unroll_length, self.batch_size, self.num_envs = unroll_length, batch_size, num_envs
         self.rng = np.random.default_rng(seed)
+        self._is_strict = is_strict
         self._rows: list[Step] = []  # of the open unroll
         self._state: Any = ()  # recurrent state before its first row
         self._batches: deque[Sequence] = deque()
@@ -60,6 +73,10 @@ class OnPolicyQueue:
     def due(self) -> bool:
         """Says whether a batch is waiting."""
         return bool(self._batches)
+
+    def is_strict(self) -> bool:
+        """Says whether all that was learned is to act before the next row comes."""
+        return self._is_strict
 
     def sample(self) -> Sample:
         """Hands out the next batch and forgets it."""
@@ -89,12 +106,13 @@ class OnPolicyQueue:
     def state_dict(self) -> State:
         return {
             "rows": [_as_state(row) for row in self._rows],
-            "state": _leaves(self._state),
+            "state": leaves_of(map_arrays(np.array, self._state)),
             "batches": [
-                {"steps": _as_state(batch.steps), "state": _leaves(batch.state)} for batch in self._batches
+                {"steps": _as_state(batch.steps), "state": leaves_of(map_arrays(np.array, batch.state))}
+                for batch in self._batches
             ],
             "num_unrolls": self.num_unrolls,
-            "rng": json.dumps(self.rng.bit_generator.state),
+            "rng": rng_state(self.rng),
         }
 
     def segment_names(self) -> list[str]:
@@ -112,7 +130,7 @@ class OnPolicyQueue:
             for batch in state["batches"]
         )
         self.num_unrolls = int(state["num_unrolls"])
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])
 
     def _cut(self) -> None:
         """Turns the open unroll into batches."""
@@ -141,12 +159,6 @@ class OnPolicyQueue:
 
 def _plain(row: Step) -> Step:
     return row._replace(extras=dict(row.extras))
-
-
-def _leaves(tree: Any) -> list[Array]:
-    leaves: list[Array] = []
-    map_arrays(lambda x: leaves.append(np.array(x)), tree)
-    return leaves
 
 
 def _as_state(steps: Step) -> State:

@@ -24,8 +24,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from softcount.replay.chunks import ChunkStore
+from softcount.replay.columns import columns_of, named_observation, step_of
 from softcount.replay.priorities import SumTree
-from softcount.types import Array, ArraySpec, Observation, ObservationSpec, Sequence, State, Step, map_arrays
+from softcount.types import (
+    Array,
+    ArraySpec,
+    Observation,
+    ObservationSpec,
+    Sequence,
+    State,
+    Step,
+    leaves_of,
+    map_arrays,
+)
+from softcount.validation import above, at_least, check_fields
 
 PRIORITY_FLOOR = 1e-6
 
@@ -52,6 +64,28 @@ class ReplayConfig:
     """Up to so many traces of each batch are the newest ones that were never sampled yet."""
     compression: Literal["lz4", "none"] = "lz4"
     """Codec of observations."""
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            trace_length=at_least(1),
+            period=at_least(1),
+            capacity=at_least(1),
+            max_bytes=at_least(1),
+            replay_ratio=above(0),
+            min_traces=at_least(1),
+            priority_exponent=at_least(0),
+            newest=at_least(0),
+        )
+        if self.trace_length % self.period:
+            raise ValueError(
+                f"ReplayConfig.trace_length is {self.trace_length}; "
+                f"expected a multiple of the period, {self.period}"
+            )
+        if self.min_traces > self.capacity:
+            raise ValueError(
+                f"ReplayConfig.min_traces is {self.min_traces}; expected 1 to the capacity of {self.capacity}"
+            )
 
 
 class Drawn(NamedTuple):
@@ -81,12 +115,13 @@ class SequenceReplay:
         self, config: ReplayConfig, num_envs: int, observation_spec: ObservationSpec, state: Any = ()
     ) -> None:
         """`state` shows the structure of recurrent states, such as `agent.initial_state(1)`."""
-        _check(config)
         self.config = config
         self.num_envs = num_envs
         self._observation_spec = observation_spec
         self._state_like = state
         self._chunks_per_trace = config.trace_length // config.period
+        # Besides chunks that start a trace there are those whose trace still waits for rows, the latest of an
+        # environment, and one that is about to be closed.
         self._ring = config.capacity + num_envs * (self._chunks_per_trace + 1)
         self._clear()
 
@@ -106,7 +141,7 @@ class SequenceReplay:
             name: _open(self.num_envs, config.period, spec) for name, spec in leaves.items()
         }
         self._columns: dict[str, Array] = {}  # [num_envs, period, ...], made at the first step
-        self._states = [np.zeros((self.num_envs, *x.shape[1:]), x.dtype) for x in _leaves(self._state_like)]
+        self._states = [np.zeros((self.num_envs, *x.shape[1:]), x.dtype) for x in leaves_of(self._state_like)]
         self._max_priority = 1.0
         self._cuts: list[int] = [0]  # borders of the segments that checkpoints refer to
         self.num_traces = 0
@@ -122,23 +157,24 @@ class SequenceReplay:
     def add(self, step: Step, state: Any, env_ids: Array | None = None) -> None:
         """Takes in one row of each environment (or of `env_ids`) and the recurrent state before it."""
         envs = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids, np.int64)
-        columns = _columns(step)
+        columns = columns_of(step)
         if not self._columns:
             shape = (self.num_envs, self.config.period)
             self._columns = {name: np.zeros((*shape, *x.shape[1:]), x.dtype) for name, x in columns.items()}
         if columns.keys() != self._columns.keys():
             raise ValueError(f"the step has columns {sorted(columns)}; expected {sorted(self._columns)}")
         position = self._position[envs]
-        for name, rows in _named(step.observation).items():
+        for name, rows in named_observation(step.observation).items():
             self._observations[name][envs, position] = rows
         for name, rows in columns.items():
             self._columns[name][envs, position] = rows
         starts = position == 0
-        if starts.any():
-            for store, leaf in zip(self._states, _leaves(state), strict=True):
+        if starts.any():  # a trace can only start where a chunk does, so no other states are kept
+            for store, leaf in zip(self._states, leaves_of(state), strict=True):
                 store[envs[starts]] = leaf[starts]
         self._position[envs] += 1
         self.num_acted += int(np.count_nonzero(~step.is_first))
+        # The first row of a chunk is the bootstrap row of the trace that began K chunks before it.
         self._register(self._recent[envs[starts], 0])
         self._close(envs[position == self.config.period - 1])
         if self.num_acted_when_ready < 0 and self.ready():
@@ -207,6 +243,7 @@ class SequenceReplay:
 
     def state_dict(self) -> State:
         """Returns everything but the chunks; those added since the last call become a new segment."""
+        # A segment is written once and kept by later checkpoints, until all of its chunks are gone.
         if self._chunks.next_serial > self._cuts[-1]:
             self._cuts.append(self._chunks.next_serial)
         while len(self._cuts) > 1 and self._cuts[1] <= self._chunks.oldest:
@@ -275,6 +312,7 @@ class SequenceReplay:
             return
         self._evict(len(envs))
         serials = self._chunks.append(envs, self._observations, self._columns, self._states)
+        # Environments share the numbering, so the next chunk of one is found by a link, not by number.
         before = self._recent[envs, -1]
         known = before >= self._chunks.oldest
         self._next[before[known] % self._ring] = serials[known]
@@ -301,6 +339,7 @@ class SequenceReplay:
             serial = chunks.evict()
             gone.append(serial % self._ring)
             self.num_traces -= int(self._is_trace[serial % self._ring])
+        # All at once: each change of the tree costs a path to its root.
         self._tree.set(gone, 0.0)
 
     def _set_priorities(self, serials: Array, priorities: Array) -> None:
@@ -310,6 +349,7 @@ class SequenceReplay:
     def _draw(self, batch_size: int, rng: np.random.Generator) -> Array:
         """Draws serials: some of the newest that were never sampled, the rest by priority."""
         newest: list[int] = []
+        # Traces drawn by priority meanwhile, or evicted, are still in the list: they are passed over here.
         while self._fresh and len(newest) < min(self.config.newest, batch_size):
             serial = self._fresh.pop()
             if serial >= self._chunks.oldest and self._is_fresh[serial % self._ring]:
@@ -333,7 +373,7 @@ class SequenceReplay:
             rows = np.empty((K * P + 1, len(ids), *store.shape[2:]), store.dtype)
             for k in range(K):
                 self._chunks.rows(number, serials[:, k], rows[k * P : (k + 1) * P])
-            last = store[envs, 0]
+            last = store[envs, 0]  # right where the chunk is open; the others follow from the store
             stored = np.empty((int((~is_open).sum()), *store.shape[2:]), store.dtype)
             self._chunks.first_rows(number, tail[~is_open], stored)
             last[~is_open] = stored
@@ -349,37 +389,12 @@ class SequenceReplay:
             columns[name] = rows
         state = iter(self._chunks.states(ids))
         return Sequence(
-            _step(observations, columns, self._observation_spec),
+            step_of(observations, columns, self._observation_spec),
             map_arrays(lambda _: next(state), self._state_like),
         )
 
 
 COUNTERS = ("num_traces", "num_acted", "num_learned", "num_acted_when_ready")
-
-
-def _named(observation: Any) -> dict[str, Array]:
-    return dict(observation) if isinstance(observation, Mapping) else {"": observation}
-
-
-def _leaves(tree: Any) -> list[Array]:
-    leaves: list[Array] = []
-    map_arrays(lambda x: leaves.append(np.asarray(x)), tree)
-    return leaves
-
-
-def _columns(step: Step) -> dict[str, Array]:
-    """Names everything of a step but the observation."""
-    plain = {
-        name: np.asarray(x) for name, x in step._asdict().items() if name not in ("observation", "extras")
-    }
-    return plain | {f"extras.{name}": np.asarray(x) for name, x in step.extras.items()}
-
-
-def _step(observations: dict[str, Array], columns: dict[str, Array], spec: ObservationSpec) -> Step:
-    extras = {name.removeprefix("extras."): x for name, x in columns.items() if name.startswith("extras.")}
-    plain = {name: x for name, x in columns.items() if not name.startswith("extras.")}
-    observation = observations if isinstance(spec, Mapping) else observations[""]
-    return Step(observation=observation, extras=extras, **plain)
 
 
 def _open(num_envs: int, period: int, spec: ArraySpec) -> Array:
@@ -388,18 +403,3 @@ def _open(num_envs: int, period: int, spec: ArraySpec) -> Array:
 
 def _segment(first: int, last: int) -> str:
     return f"{first}-{last}"
-
-
-def _check(config: ReplayConfig) -> None:
-    if config.period < 1 or config.trace_length < 1 or config.trace_length % config.period:
-        raise ValueError(
-            f"trace_length is {config.trace_length}; expected a multiple of the period, {config.period}"
-        )
-    if config.capacity < 1:
-        raise ValueError(f"capacity is {config.capacity} traces; expected at least 1")
-    if not 1 <= config.min_traces <= config.capacity:
-        raise ValueError(
-            f"min_traces is {config.min_traces}; expected 1 to the capacity of {config.capacity}"
-        )
-    if config.max_bytes < 1:
-        raise ValueError(f"max_bytes is {config.max_bytes}; expected a positive number of bytes")

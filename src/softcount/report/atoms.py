@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from softcount.launch.local import LocalLoop
 from softcount.memory import RecodeMemory, inspect
-from softcount.types import Array
+from softcount.types import Array, State
 
 MAX_ATOMS = 2500
 NUM_BINS = 30
 
 
-def describe_memory(loop: LocalLoop) -> dict[str, Any]:
-    """Returns map, histograms and numbers of the memory (of several, the largest), or why there is none."""
-    bonus = loop.roles.memory.bonus
-    if bonus is None:
-        return {"missing": "This agent has no bonus, so there is no memory."}
-    memories = list(bonus.memories().values())
-    if not memories:
-        return {"missing": f"The bonus of this agent, {type(bonus).__name__}, keeps no memory of atoms."}
-    largest = max(memories, key=len)
-    if len(largest) == 0:
+def describe_memories(states: Mapping[str, State]) -> list[dict[str, Any]]:
+    """Returns map, histograms and numbers of the memory of each task, or why there is none."""
+    if not states:
+        return [{"missing": "This agent keeps no memory of atoms."}]
+    return [{"task": task or None, **_describe(state)} for task, state in states.items()]
+
+
+def _describe(state: State) -> dict[str, Any]:
+    if len(state["atoms"]) == 0:
         return {"missing": "The memory is still empty."}
-    return describe_atoms(largest)
+    return describe_atoms(inspect.memory_of(state))
 
 
 def describe_atoms(memory: RecodeMemory, limit: int = MAX_ATOMS) -> dict[str, Any]:

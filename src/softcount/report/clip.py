@@ -14,8 +14,8 @@ import numpy as np
 
 from softcount.config import RunConfig
 from softcount.launch.local import LocalLoop
-from softcount.launch.look import Played, as_image, play, require_pillow
 from softcount.report.world import cells_of
+from softcount.runs.playback import Played, as_image, play, require_pillow
 from softcount.types import Array
 
 MAX_FRAMES = 600
@@ -28,14 +28,17 @@ def describe_clip(config: RunConfig, loop: LocalLoop, episodes: int) -> dict[str
     """Plays episodes and returns the first as a film strip, or why it cannot be shown."""
     if episodes < 1:
         return {"missing": "No episode was played for this report."}
-    episodes = min(episodes, config.num_envs)
+    tasks = loop.roles.actor.task_names()
+    episodes = max(min(episodes, config.num_envs) // len(tasks), 1) * len(tasks)  # as many of each
     try:
         played = play(config, loop, episodes, keep_frames=True)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         return {"missing": f"No episode could be played: {error}."}
+    first, *others = loop.roles.actor.worlds(np.array([x for x in played.places if x >= 0], np.int64))
     return {
         **_describe_play(played, episodes),
-        "cells": cells_of(loop.roles.actor.env, played.places),
+        "task": first.task if others else None,
+        "cells": cells_of(first, played.places),
         **_film(played),
     }
 

@@ -6,62 +6,24 @@ reports the lowest and the highest stay, so that no spike is lost, and so do bot
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from softcount.records import TIMING_PREFIX
+from softcount.metrics import ELAPSED, EPISODES_OF, METRICS, TIMING_PREFIX, by_group
 
 MAX_POINTS = 600
-ELAPSED = "time/elapsed"
 
-GROUPS: dict[str, list[tuple[str, str, str]]] = {
-    "Exploration": [
-        ("coverage/places", "Places visited", "count"),
-        ("intrinsic/reward_mean", "Bonus per step", "number"),
-        ("charts/intrinsic_return", "Intrinsic return", "number"),
-    ],
-    "Episodes": [
-        ("charts/episodic_return", "Extrinsic return", "number"),
-        ("charts/success_rate", "Episodes with reward", "share"),
-        ("charts/episodic_length", "Episode length", "number"),
-    ],
-    "Evaluation": [
-        ("eval/success_rate", "Episodes with reward", "share"),
-        ("eval/return", "Extrinsic return", "number"),
-        ("eval/length", "Episode length", "number"),
-    ],
-    "Memory": [
-        ("memory/occupied", "Fill", "share"),
-        ("memory/insertions", "Inserted, last batch", "share"),
-        ("memory/d_ema", "Bandwidth d_ema", "number"),
-        ("memory/age_p50", "Median age of atoms, in embeddings", "count"),
-        ("intrinsic/soft_count", "Soft count N(e), last batch", "number"),
-        ("intrinsic/far_fraction", "Far from all atoms, last batch", "share"),
-    ],
-    "Losses": [
-        ("losses/loss", "Agent", "number"),
-        ("losses/value_loss", "Values", "number"),
-        ("losses/policy_loss", "Policy", "number"),
-        ("losses/td_error", "TD error", "number"),
-        ("representation/loss", "Representation", "number"),
-        ("representation/accuracy", "Representation, accuracy", "share"),
-    ],
-    "Speed": [
-        ("charts/SPS", "Actor steps per second", "count"),
-        ("charts/updates", "Updates of the learner", "count"),
-        ("replay/ratio", "Replay ratio", "number"),
-    ],
+Chart = tuple[str, str, str]
+"""Name, title and kind of the number that a chart shows."""
+
+GROUPS: dict[str, list[Chart]] = {
+    group: [(metric.name, metric.title, metric.kind) for metric in metrics]
+    for group, metrics in by_group().items()
 }
-"""Metric, title and kind of number of each chart, group by group; the rest goes under "Everything else"."""
+OF_TASK: list[Chart] = [(m.name, m.of_task, m.kind) for m in METRICS if m.of_task is not None]
+"""The charts of each task where there are several; runs report them as `metric/task`."""
 
-FINAL: list[tuple[str, str, str]] = [
-    ("coverage/places", "Places", "count"),
-    ("coverage/fraction", "Coverage", "share"),
-    ("eval/success_rate", "Evaluation success", "share"),
-    ("eval/return", "Evaluation return", "number"),
-    ("charts/episodic_return", "Extrinsic return", "number"),
-    ("charts/intrinsic_return", "Intrinsic return", "number"),
-    ("charts/updates", "Updates", "count"),
-]
+FINAL: list[Chart] = [(m.name, m.compared, m.kind) for m in METRICS if m.compared is not None]
 """What is compared between runs: the last report that has the number."""
 
 ROLES = {
@@ -73,6 +35,20 @@ ROLES = {
     "learner_wait": "Waiting for the learner",
 }
 """The shares of time that a run reports, as `time/<role>`, in the order of the loop."""
+
+
+def groups_of(all_rows: Iterable[list[dict[str, Any]]]) -> dict[str, list[Chart]]:
+    """Returns the groups of charts for some runs: `GROUPS`, and one for each task that they tell apart.
+
+    >>> list(groups_of([[{"step": 5, "charts/episodes": 3, "charts/episodes/one": 2}]]))[-2:]
+    ['Speed', 'Task one']
+    """
+    names = dict.fromkeys(name for rows in all_rows for row in rows for name in row)
+    tasks = [name.removeprefix(EPISODES_OF) for name in names if name.startswith(EPISODES_OF)]
+    return GROUPS | {
+        f"Task {task}": [(f"{metric}/{task}", title, kind) for metric, title, kind in OF_TASK]
+        for task in tasks
+    }
 
 
 def curves(rows: list[dict[str, Any]]) -> dict[str, Any]:

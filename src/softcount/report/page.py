@@ -16,13 +16,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from softcount import store
-from softcount.report.atoms import describe_memory
+from softcount.report.atoms import describe_memories
 from softcount.report.clip import describe_clip
-from softcount.report.curves import FINAL, GROUPS, ROLES, curves, final_numbers, shares_of_time
-from softcount.report.evidence import Evidence, read_runs
-from softcount.report.remains import describe_remains
-from softcount.report.world import describe_world
+from softcount.report.curves import FINAL, ROLES, curves, final_numbers, groups_of, shares_of_time
+from softcount.report.foreign import describe_remains
+from softcount.report.read_run import Evidence, read_runs
+from softcount.report.world import describe_worlds
 
 REPORT = "report.html"
 SCRIPTS = ("elements.js", "chart.js", "curves.js", "world.js", "memory.js", "clip.js", "tables.js", "page.js")
@@ -44,12 +46,16 @@ def write_report(folders: Sequence[Path], out: Path | None = None, *, episodes: 
 
 def describe_runs(runs: Iterable[Evidence], episodes: int) -> dict[str, Any]:
     """Returns everything the page shows; runs are read one at a time, their replays are large."""
+    described, all_rows = [], []
+    for run in runs:
+        described.append(_describe_run(run, episodes))
+        all_rows.append(run.rows)
     return {
         "version": version("softcount"),
-        "groups": GROUPS,
+        "groups": groups_of(all_rows),
         "final": FINAL,
         "roles": ROLES,
-        "runs": [_describe_run(run, episodes) for run in runs],
+        "runs": described,
     }
 
 
@@ -79,16 +85,19 @@ def as_script_data(data: Any) -> str:
 
 
 def _describe_run(run: Evidence, episodes: int) -> dict[str, Any]:
-    parts: dict[str, Any] = {part: {"missing": run.no_loop} for part in ("world", "memory", "clip")}
+    missing = {"missing": run.no_loop}
+    parts: dict[str, Any] = {"worlds": [missing], "memories": [missing], "clip": missing}
     if run.saved is not None:
         parts |= describe_remains(run.saved, run.fields)
     if run.loop is not None and run.config is not None:
+        roles, coverage = run.loop.roles, run.loop.coverage
+        seen = np.zeros(0, np.int64) if coverage is None else np.flatnonzero(coverage.visits)
         parts = {
-            "world": describe_world(run.loop.coverage, run.loop.roles.actor.env),
-            "memory": describe_memory(run.loop),
+            "worlds": describe_worlds(coverage, roles.actor.worlds(seen)),
+            "memories": describe_memories(roles.memory.memories()),
             "clip": describe_clip(run.config, run.loop, episodes),
         }
-        run.loop.roles.actor.env.close()
+        roles.actor.close()
     return {
         "name": run.name,
         "notes": run.notes,

@@ -15,11 +15,12 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from softcount.representations.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
-from softcount.representations.features import Draws, Metrics, is_transition, masked_mean
+from softcount.representations.features import Draws, Metrics, masked_mean
 from softcount.torsos import mlp
-from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.torsos.actions import ActionCoding
+from softcount.types import ActionSpec, ObservationSpec, Sequence, is_transition
+from softcount.validation import at_least, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,9 @@ class ActionPredictionConfig:
     """Classes per dimension of a continuous action."""
     last_transitions: int | None = None
     """Train on only the last n transitions of a sequence (NGU: 5); None takes all."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, hidden_sizes=each(at_least(1)), num_bins=at_least(2), last_transitions=at_least(1))
 
 
 class ActionPrediction(FeedForward):
@@ -66,7 +70,7 @@ class ActionPrediction(FeedForward):
         embedding = self.embedder.sequence(steps.observation, self.draws.generator())  # [T, B, D]
         logits = self.predictor(torch.cat((embedding[:-1], embedding[1:]), -1))  # [T-1, B, A]
         action = cast(Tensor, steps.action)[:-1]
-        mask = is_transition(steps)
+        mask = is_transition(steps.is_first, steps.is_last)
         if self.config.last_transitions is not None:
             mask[: max(0, len(mask) - self.config.last_transitions)] = False
         loss = masked_mean(self.coding.cross_entropy(logits, action), mask)

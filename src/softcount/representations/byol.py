@@ -22,11 +22,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softcount.representations.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
-from softcount.representations.features import Draws, Metrics, is_transition
+from softcount.representations.features import Draws, Metrics
 from softcount.torsos import mlp
-from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.torsos.actions import ActionCoding
+from softcount.types import ActionSpec, ObservationSpec, Sequence, is_transition
+from softcount.validation import at_least, between, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,13 @@ class ByolConfig:
     """1 − α, the share by which the target encoder follows each update."""
 
     def __post_init__(self) -> None:
-        if self.horizon < 1:
-            raise ValueError(f"ByolConfig.horizon is {self.horizon}; expected at least 1")
+        check_fields(
+            self,
+            horizon=at_least(1),
+            state_size=at_least(1),
+            hidden_sizes=each(at_least(1)),
+            target_step=between(0, 1),
+        )
 
 
 class Byol(FeedForward):
@@ -103,7 +109,7 @@ class Byol(FeedForward):
         is_first = cast(Tensor, steps.is_first)
         belief = self._closed_loop(embedding, cast(Tensor, steps.prev_action), is_first)  # [T, B, S]
         action = self.coding.vectors(cast(Tensor, steps.action))
-        connected = is_transition(steps)  # [T-1, B]
+        connected = is_transition(steps.is_first, steps.is_last)  # [T-1, B]
         time, batch = is_first.shape
         losses = embedding.new_zeros(self.config.horizon, time, batch)
         is_valid = torch.zeros(losses.shape, dtype=torch.bool, device=losses.device)

@@ -20,13 +20,14 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from softcount.representations.actions import ActionCoding
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
-from softcount.representations.features import Draws, Metrics, is_transition, masked_mean
+from softcount.representations.features import Draws, Metrics, masked_mean
 from softcount.representations.gated_transformer import GatedTransformer, GatedTransformerConfig
 from softcount.representations.masking import couple, draw_masks, starts
 from softcount.torsos import mlp
-from softcount.types import ActionSpec, ObservationSpec, Sequence
+from softcount.torsos.actions import ActionCoding
+from softcount.types import ActionSpec, ObservationSpec, Sequence, is_transition
+from softcount.validation import at_least, between, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +52,14 @@ class CasmConfig:
     """Classes per dimension of a continuous action."""
 
     def __post_init__(self) -> None:
-        if self.target not in ("residual", "figure"):
-            raise ValueError(f"CasmConfig.target is {self.target!r}; expected 'residual' or 'figure'")
+        check_fields(
+            self,
+            mask_rate=between(0, 1),
+            num_masks=at_least(1),
+            action_dim=at_least(1),
+            hidden_sizes=each(at_least(1)),
+            num_bins=at_least(2),
+        )
         if self.target == "figure" and not self.mask:
             raise ValueError("target='figure' predicts hidden actions, so it needs mask=True")
 
@@ -103,7 +110,7 @@ class Casm(FeedForward):
         else:
             hides_state = torch.zeros((1, *is_first.shape), dtype=torch.bool, device=is_first.device)
             z = self._guess(embedding, cast(Tensor, steps.prev_action), is_first, None)
-        mask = is_transition(steps).expand(len(z), -1, -1)  # [N, T-1, B]
+        mask = is_transition(steps.is_first, steps.is_last).expand(len(z), -1, -1)  # [N, T-1, B]
         if self.config.target == "residual":
             logits = self.predictor(embedding[1:] - z[:, :-1])
         else:

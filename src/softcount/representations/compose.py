@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
 from softcount.representations.features import Metrics, Representation, TensorFeatures
@@ -21,7 +21,7 @@ from softcount.torsos import first_leaf
 from softcount.types import Array, ObservationSpec, Sequence, map_arrays
 
 
-class Both(nn.Module):
+class Both(Representation):
     """Takes the embedding from one representation and the surprise from another.
 
     >>> both = Both(embedding=Function(lambda x: x, dim=2), surprise=Function(lambda x: x[:, 0]))
@@ -30,16 +30,16 @@ class Both(nn.Module):
     ([[3.0, 4.0]], [3.0])
     """
 
-    def __init__(self, *, embedding: nn.Module, surprise: nn.Module) -> None:
+    def __init__(self, *, embedding: Representation, surprise: Representation) -> None:
         super().__init__()
         self.embedding = embedding
         self.surprising = surprise
-        self.dim: int | None = cast(Representation, embedding).dim
+        self.dim = embedding.dim
         if self.dim is None:
             raise ValueError(f"{type(embedding).__name__} gives no embedding")
 
     @property
-    def parts(self) -> tuple[Any, Any]:
+    def parts(self) -> tuple[Representation, Representation]:
         return self.embedding, self.surprising
 
     def initial_state(self, batch: int) -> Any:
@@ -60,7 +60,7 @@ class Both(nn.Module):
         return TensorFeatures(one.embedding, two.surprise), (state_one, state_two)
 
     def embed(self, observation: Any) -> Tensor:
-        return cast(Tensor, self.parts[0].embed(observation))
+        return self.parts[0].embed(observation)
 
     def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
         """Adds the two losses; they share no parameters, only the clipping of the whole gradient."""
@@ -71,29 +71,28 @@ class Both(nn.Module):
 
     def surprise(self, sequence: Sequence) -> Tensor:
         """The surprise of a sequence, where the second representation needs one."""
-        return cast(Tensor, self.parts[1].surprise(sequence))
+        return self.parts[1].surprise(sequence)
 
     @property
     def needs_statistics(self) -> bool:
-        return any(getattr(part, "needs_statistics", False) for part in self.parts)
+        return any(part.needs_statistics for part in self.parts)
 
     def learn_statistics(self, observation: Any) -> None:
         for part in self.parts:
-            if hasattr(part, "learn_statistics"):
-                part.learn_statistics(observation)
+            part.learn_statistics(observation)
 
     def after_update(self) -> None:
         for part in self.parts:
             part.after_update()
 
 
-class Frozen(nn.Module):
+class Frozen(Representation):
     """A representation that no longer learns."""
 
-    def __init__(self, representation: nn.Module) -> None:
+    def __init__(self, representation: Representation) -> None:
         super().__init__()
-        self.inner = representation.requires_grad_(False)
-        self.dim: int | None = cast(Representation, representation).dim
+        self.inner: Representation = representation.requires_grad_(False)
+        self.dim = representation.dim
         self.train(False)
 
     def train(self, mode: bool = True) -> Frozen:
@@ -102,7 +101,7 @@ class Frozen(nn.Module):
         return self
 
     def initial_state(self, batch: int) -> Any:
-        return cast(Representation, self.inner).initial_state(batch)
+        return self.inner.initial_state(batch)
 
     def represent(
         self,
@@ -112,23 +111,16 @@ class Frozen(nn.Module):
         state: Any = (),
     ) -> tuple[TensorFeatures, Any]:
         """What the inner representation says."""
-        return cast(Representation, self.inner).represent(observation, prev_action, is_first, state)
+        return self.inner.represent(observation, prev_action, is_first, state)
 
     def embed(self, observation: Any) -> Tensor:
-        return cast(Tensor, cast(Any, self.inner).embed(observation))
-
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
-        """Zero: there is nothing to learn."""
-        return torch.zeros(()), {}
+        return self.inner.embed(observation)
 
     def surprise(self, sequence: Sequence) -> Tensor:
-        return cast(Tensor, cast(Any, self.inner).surprise(sequence))
-
-    def after_update(self) -> None:
-        """Nothing to do."""
+        return self.inner.surprise(sequence)
 
 
-class Function(nn.Module):
+class Function(Representation):
     """A function of the user's own: observations `[B, ...]` to embeddings `[B, dim]`, or to surprises `[B]`.
 
     It gets NumPy arrays (or a dict of them) and returns one; `dim=None` says it returns surprises.
@@ -138,9 +130,6 @@ class Function(nn.Module):
         super().__init__()
         self.function = function
         self.dim = dim
-
-    def initial_state(self, batch: int) -> Any:
-        return ()
 
     def represent(
         self,
@@ -163,13 +152,6 @@ class Function(nn.Module):
         time, batch = first_leaf(observation).shape[:2]
         rows = map_arrays(lambda x: x.flatten(0, 1), observation)
         return cast(Tensor, self.represent(rows)[0].embedding).reshape(time, batch, -1)
-
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
-        """Zero: there is nothing to learn."""
-        return torch.zeros(()), {}
-
-    def after_update(self) -> None:
-        """Nothing to do."""
 
 
 class Random(FeedForward):

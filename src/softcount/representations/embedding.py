@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softcount.representations.features import Metrics, TensorFeatures
+from softcount.representations.features import Representation, TensorFeatures
 from softcount.torsos import TorsoChoice, encode, make_torso
-from softcount.types import ObservationSpec, Sequence
+from softcount.types import ObservationSpec
+from softcount.validation import at_least, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +34,7 @@ class EmbeddingConfig:
     """LayerNorm without gain and bias on the output."""
 
     def __post_init__(self) -> None:
-        if self.dim < 1:
-            raise ValueError(f"EmbeddingConfig.dim is {self.dim}; expected at least 1")
+        check_fields(self, dim=at_least(1))
 
 
 class Embedder(nn.Module):
@@ -64,7 +64,7 @@ class Embedder(nn.Module):
         return embedding
 
 
-class FeedForward(nn.Module):
+class FeedForward(Representation):
     """What all representations with an encoder of their own do while acting: e = f(o), from one observation.
 
     How f learns is what makes them different: they add a `loss`. Without one nothing is learned.
@@ -73,10 +73,7 @@ class FeedForward(nn.Module):
     def __init__(self, observation_spec: ObservationSpec, embedding: EmbeddingConfig | None) -> None:
         super().__init__()
         self.embedder = Embedder(observation_spec, embedding or EmbeddingConfig())
-        self.dim: int | None = self.embedder.dim
-
-    def initial_state(self, batch: int) -> Any:
-        return ()
+        self.dim = self.embedder.dim
 
     def represent(
         self,
@@ -91,10 +88,3 @@ class FeedForward(nn.Module):
     def embed(self, observation: Any) -> Tensor:
         """Embeds observations `[T, B, ...]`."""
         return self.embedder.sequence(observation)
-
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
-        """Zero: there is nothing to learn."""
-        return torch.zeros(()), {}
-
-    def after_update(self) -> None:
-        """Nothing to do."""

@@ -1,29 +1,18 @@
-"""What a representation gives and gets, as tensors.
+"""What a representation is, and what it gives as tensors.
 
-A representation is a torch module with
-
-    dim                      size of its embedding, None if it gives none
-    initial_state(batch)     recurrent state for acting, () if it has none
-    represent(observation, prev_action, is_first, state) -> (TensorFeatures, state)
-    loss(sequence)           -> (scalar, metrics), `sequence` time-major, leaves [T, B, ...]
-    surprise(sequence)       -> [T, B], only where the reward needs a sequence (BYOL-Explore)
-    after_update()           called by the trainer after each optimiser step
-
-Those with an embedding also have `embed(observation)`, `[T, B, ...]` to `[T, B, D]`. Those
-that normalise what they see have `needs_statistics` and `learn_statistics(observation)`:
-before the first update they are shown all there is. Features without any value mean that
-the representation cannot tell yet; nothing is paid for them and nothing remembered.
+Those with an embedding have `dim` and `embed`; those that normalise what they see have `needs_statistics`
+and `learn_statistics`: before the first update they are shown all there is. Features without any value
+mean that the representation cannot tell yet; nothing is paid for them and nothing remembered.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from softcount.tensors import to_tensors
-from softcount.types import Sequence, Step
+from softcount.types import Features, Sequence
 
 Metrics: TypeAlias = dict[str, Tensor]
 
@@ -34,19 +23,53 @@ class TensorFeatures(NamedTuple):
     embedding: Tensor | None = None  # [B, D] float32
     surprise: Tensor | None = None  # [B] float32
 
+    def arrays(self) -> Features:
+        """The same as arrays."""
+        return Features(*(None if part is None else part.cpu().numpy() for part in self))
 
-@runtime_checkable
-class Representation(Protocol):
-    """The methods above; implementations are `nn.Module`s."""
 
-    dim: int | None
+class Representation(nn.Module):
+    """Turns observations into features, and learns to; every kind says what it does otherwise."""
 
-    def initial_state(self, batch: int) -> Any: ...
+    dim: int | None = None
+    """Size of its embedding, None if it gives none."""
+
+    def initial_state(self, batch: int) -> Any:
+        """Recurrent state for acting, () if it has none."""
+        return ()
+
     def represent(
-        self, observation: Any, prev_action: Tensor | None, is_first: Tensor | None, state: Any
-    ) -> tuple[TensorFeatures, Any]: ...
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]: ...
-    def after_update(self) -> None: ...
+        self,
+        observation: Any,
+        prev_action: Tensor | None = None,
+        is_first: Tensor | None = None,
+        state: Any = (),
+    ) -> tuple[TensorFeatures, Any]:
+        """Features of one observation per environment, `[B, ...]`, and the new state."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it gives: represent is missing")
+
+    def embed(self, observation: Any) -> Tensor:
+        """Embeds `[T, B, ...]` as `[T, B, D]`."""
+        raise NotImplementedError(f"{type(self).__name__} gives no embedding")
+
+    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+        """What learning makes small, over leaves `[T, B, ...]`, and numbers to report; 0 learns nothing."""
+        return torch.zeros(()), {}
+
+    def surprise(self, sequence: Sequence) -> Tensor:
+        """Surprise of each row, `[T, B]`, where the reward needs a sequence (BYOL-Explore)."""
+        raise NotImplementedError(f"{type(self).__name__} gives no surprise of a sequence")
+
+    @property
+    def needs_statistics(self) -> bool:
+        """Whether `learn_statistics` should be shown all there is, before the first update."""
+        return False
+
+    def learn_statistics(self, observation: Any) -> None:
+        """Takes observations `[N, ...]` into statistics; most have none."""
+
+    def after_update(self) -> None:
+        """Called by the trainer after each optimiser step."""
 
 
 class Draws(nn.Module):
@@ -72,17 +95,7 @@ class Draws(nn.Module):
         return torch.Generator().manual_seed((seed * 0x9E3779B97F4A7C15 + num) % 2**63)
 
 
-def is_transition(steps: Step) -> Tensor:
-    """Which pairs of rows (t, t+1) are one step of one episode: `[T-1, B]` bool."""
-    return ~cast(Tensor, steps.is_first)[1:] & ~cast(Tensor, steps.is_last)[:-1]
-
-
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """Mean over the True places; 0 where there are none."""
     weights = mask.to(values.dtype)
     return (values * weights).sum() / weights.sum().clamp_min(1.0)
-
-
-def as_tensors(tree: Any, device: torch.device | str = "cpu") -> Any:
-    """A tree of arrays or tensors as tensors on a device."""
-    return to_tensors(tree, device)

@@ -13,13 +13,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from softcount.representations.features import Metrics, TensorFeatures
+from softcount.representations.features import Representation, TensorFeatures
 from softcount.torsos import scale_of
-from softcount.types import ArraySpec, ObservationSpec, Sequence
+from softcount.types import ArraySpec, ObservationSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,7 @@ class FrameConfig:
             raise ValueError(f"FrameConfig is {self.rows} × {self.columns} cells; expected at least 1 × 1")
 
 
-class Frame(nn.Module):
+class Frame(Representation):
     """Embeds a picture as the means of its cells, cell by cell, channels innermost.
 
     >>> frame = Frame(ArraySpec((4, 6, 1), "uint8"), FrameConfig(rows=2, columns=2))
@@ -56,14 +55,11 @@ class Frame(nn.Module):
         shape = observation_spec.shape
         self.is_picture = len(shape) > 1
         self.cells = config.rows, config.columns
-        self.dim: int | None = math.prod(shape)
+        self.dim = math.prod(shape)
         if self.is_picture:
             self.cells = min(config.rows, shape[0]), min(config.columns, shape[1])
             self.dim = math.prod((*self.cells, *shape[2:]))
         self.scale = scale_of(observation_spec)
-
-    def initial_state(self, batch: int) -> Any:
-        return ()
 
     def represent(
         self,
@@ -86,10 +82,3 @@ class Frame(nn.Module):
         embedding = self.represent(observation.flatten(0, 1))[0].embedding
         assert embedding is not None
         return embedding.reshape(time, batch, -1)
-
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
-        """Zero: there is nothing to learn."""
-        return torch.zeros(()), {}
-
-    def after_update(self) -> None:
-        """Nothing to do."""

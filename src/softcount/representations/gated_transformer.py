@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softcount.torsos import mlp
+from softcount.validation import at_least, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,13 @@ class GatedTransformerConfig:
     """b at the start; +30 makes every layer the identity."""
 
     def __post_init__(self) -> None:
+        check_fields(
+            self,
+            num_layers=at_least(1),
+            width=at_least(2),
+            num_heads=at_least(1),
+            hidden_sizes=each(at_least(1)),
+        )
         if self.width % self.num_heads or self.width % 2:
             raise ValueError(f"width is {self.width}; expected an even multiple of {self.num_heads} heads")
 

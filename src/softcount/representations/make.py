@@ -1,4 +1,4 @@
-"""Representations by name, and the paper's settings for them.
+"""Representations by name, and settings for small grids.
 
     ap  casm  casnotm  byol  rnd  rnd-on-ap  random  frame   and  "ap+rnd":  Both(embedding, surprise)
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch import nn
 
+from softcount.optimiser import OptimiserConfig
 from softcount.representations.action_prediction import ActionPrediction, ActionPredictionConfig
 from softcount.representations.byol import Byol, ByolConfig
 from softcount.representations.casm import Casm, CasmConfig
 from softcount.representations.compose import Both, Random
 from softcount.representations.embedding import EmbeddingConfig
+from softcount.representations.features import Representation
 from softcount.representations.frame import Frame, FrameConfig
 from softcount.representations.newest import Newest, newest_spec
 from softcount.representations.rnd import EmbeddingRndConfig, RandomDistillation, RndConfig
@@ -48,20 +49,14 @@ class RepresentationConfig:
     """Of images with stacked frames only so many channels are seen, the newest; 0 shows all."""
 
 
-ATARI = RepresentationConfig(embedding=EmbeddingConfig(torso="nfnet"))
-ATARI_TRAINER = TrainerConfig(learning_rate=6e-4, weight_decay=0.05)
-"""The embedding rows of the paper's Atari table. Decision 40: the encoder is the agent's torso."""
-
-DM_HARD_8 = RepresentationConfig(embedding=EmbeddingConfig(torso="nfnet-dm-hard-8"))
-DM_HARD_8_TRAINER = TrainerConfig(learning_rate=3e-4, weight_decay=0.1)
-"""The embedding rows of the paper's DM-HARD-8 table; its CASM table is the default of `CasmConfig`."""
-
 GRID = RepresentationConfig(
     embedding=EmbeddingConfig(torso="grid", dim=16, layer_norm=True),
     rnd=RndConfig(torso="grid", outputs=128, hidden_sizes=(128,)),
     byol=ByolConfig(state_size=128, hidden_sizes=(128,)),
 )
-GRID_TRAINER = TrainerConfig(weight_decay=0.0, schedule="saturating", acting="slow")
+GRID_TRAINER = TrainerConfig(
+    optimiser=OptimiserConfig(learning_rate=6e-4, weight_decay=0.0), schedule="saturating", acting="slow"
+)
 """Small grids on a laptop; what mattered there is in `docs/representations.md`."""
 
 
@@ -72,7 +67,7 @@ def make_representation(
     config: RepresentationConfig | None = None,
     *,
     seed: int = 0,
-) -> nn.Module:
+) -> Representation:
     """Builds a representation; `kind` is one of `KINDS` or two of them joined by "+".
 
     >>> from softcount.types import ArraySpec, DiscreteActions
@@ -97,7 +92,7 @@ def make_representation(
 
 def _make(
     kind: str, spec: ObservationSpec, actions: ActionSpec, config: RepresentationConfig, seed: int
-) -> nn.Module:
+) -> Representation:
     embedding = config.embedding
     if kind == "ap":
         return ActionPrediction(

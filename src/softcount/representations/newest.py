@@ -7,9 +7,9 @@ only make the same place look different, depending on how it was reached. Decisi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from softcount.representations.features import Metrics, Representation, TensorFeatures
 from softcount.types import ArraySpec, ObservationSpec, Sequence
@@ -25,7 +25,7 @@ def newest_spec(spec: ObservationSpec, channels: int) -> ArraySpec:
     return replace(spec, shape=(*spec.shape[:2], channels))
 
 
-class Newest(nn.Module):
+class Newest(Representation):
     """A representation of the last channels of an image; frames are stacked with the newest last.
 
     >>> import torch
@@ -35,14 +35,14 @@ class Newest(nn.Module):
     [[4.0]]
     """
 
-    def __init__(self, representation: nn.Module, channels: int) -> None:
+    def __init__(self, representation: Representation, channels: int) -> None:
         super().__init__()
         self.inner = representation
         self.channels = channels
-        self.dim: int | None = cast(Representation, representation).dim
+        self.dim = representation.dim
 
     def initial_state(self, batch: int) -> Any:
-        return cast(Representation, self.inner).initial_state(batch)
+        return self.inner.initial_state(batch)
 
     def represent(
         self,
@@ -52,27 +52,26 @@ class Newest(nn.Module):
         state: Any = (),
     ) -> tuple[TensorFeatures, Any]:
         """What the inner representation says of the newest frame."""
-        inner = cast(Representation, self.inner)
-        return inner.represent(self._newest(observation), prev_action, is_first, state)
+        return self.inner.represent(self._newest(observation), prev_action, is_first, state)
 
     def embed(self, observation: Any) -> Tensor:
-        return cast(Tensor, cast(Any, self.inner).embed(self._newest(observation)))
+        return self.inner.embed(self._newest(observation))
 
     def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
-        return cast(Representation, self.inner).loss(self._of_newest(sequence))
+        return self.inner.loss(self._of_newest(sequence))
 
     def surprise(self, sequence: Sequence) -> Tensor:
-        return cast(Tensor, cast(Any, self.inner).surprise(self._of_newest(sequence)))
+        return self.inner.surprise(self._of_newest(sequence))
 
     @property
     def needs_statistics(self) -> bool:
-        return bool(getattr(self.inner, "needs_statistics", False))
+        return self.inner.needs_statistics
 
     def learn_statistics(self, observation: Any) -> None:
-        cast(Any, self.inner).learn_statistics(self._newest(observation))
+        self.inner.learn_statistics(self._newest(observation))
 
     def after_update(self) -> None:
-        cast(Representation, self.inner).after_update()
+        self.inner.after_update()
 
     def _newest(self, observation: Any) -> Any:
         return observation[..., -self.channels :]

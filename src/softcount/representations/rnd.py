@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from softcount.representations.features import Draws, Metrics, Representation, TensorFeatures, masked_mean
 from softcount.torsos import DqnConfig, TorsoChoice, first_leaf, make_torso, mlp
 from softcount.types import ArraySpec, ObservationSpec, Sequence, map_arrays
+from softcount.validation import above, at_least, between, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,15 @@ class RndConfig:
     share: float = 1.0
     """Share of the rows that the predictor learns from; below 1 slows it down."""
 
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            outputs=at_least(1),
+            hidden_sizes=each(at_least(1)),
+            clip=above(0),
+            share=between(0, 1, "(]"),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingRndConfig:
@@ -55,6 +65,14 @@ class EmbeddingRndConfig:
     outputs: int = 64
     """Numbers to predict."""
 
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            target_hidden_sizes=each(at_least(1)),
+            hidden_sizes=each(at_least(1)),
+            outputs=at_least(1),
+        )
+
 
 NGU_RND = RndConfig(torso=DqnConfig(), outputs=128, hidden_sizes=())
 """NGU's own sizes: target and predictor are alike, a convolutional stack and one layer of 128."""
@@ -63,7 +81,7 @@ NUMBERS_AT_ONCE = 2**22
 """How many numbers of a batch statistics take in as float64 in one go."""
 
 
-class RandomDistillation(nn.Module):
+class RandomDistillation(Representation):
     """The surprise of observations, by a predictor and its random target.
 
     >>> rnd = RandomDistillation(ArraySpec((6,), "float32"), config=RndConfig(torso="mlp"))
@@ -81,13 +99,13 @@ class RandomDistillation(nn.Module):
         self,
         observation_spec: ObservationSpec | None = None,
         *,
-        on: nn.Module | None = None,
+        on: Representation | None = None,
         config: RndConfig | EmbeddingRndConfig | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
         self.on = on
-        self.dim: int | None = None if on is None else cast(Representation, on).dim
+        self.dim = None if on is None else on.dim
         self.draws = Draws(seed)
         self.register_buffer("is_learned", torch.zeros((), dtype=torch.bool))
         self.share = 1.0
@@ -121,7 +139,7 @@ class RandomDistillation(nn.Module):
         self.apply(_orthogonal)
 
     def initial_state(self, batch: int) -> Any:
-        return () if self.on is None else cast(Representation, self.on).initial_state(batch)
+        return () if self.on is None else self.on.initial_state(batch)
 
     def represent(
         self,
@@ -138,15 +156,14 @@ class RandomDistillation(nn.Module):
             if not self.is_learned:
                 return TensorFeatures(), state
             return TensorFeatures(surprise=self._error(self.normaliser(observation))), state
-        inner = cast(Representation, self.on)
-        features, state = inner.represent(observation, prev_action, is_first, state)
+        features, state = self.on.represent(observation, prev_action, is_first, state)
         if not self.is_learned:
             return TensorFeatures(), state
         embedding = cast(Tensor, features.embedding)
         return TensorFeatures(embedding, self._error(embedding)), state
 
     def embed(self, observation: Any) -> Tensor:
-        return cast(Tensor, cast(Any, self.on).embed(observation))
+        return super().embed(observation) if self.on is None else self.on.embed(observation)
 
     def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
         """The mean error over all rows, or a random share of them; and the inner representation's loss."""
@@ -160,9 +177,9 @@ class RandomDistillation(nn.Module):
             is_used = torch.rand(shape, generator=self.draws.generator()) < self.share
             loss = masked_mean(errors, is_used.to(errors.device))
             return loss, {"loss": loss.detach()}
-        inner, metrics = cast(Representation, self.on).loss(sequence)
+        inner, metrics = self.on.loss(sequence)
         with torch.no_grad():
-            embedding = cast(Tensor, cast(Any, self.on).embed(observation))
+            embedding = self.on.embed(observation)
         error = self._error(embedding).mean()
         return inner + error, {**metrics, "distillation_loss": error.detach()}
 
@@ -178,7 +195,7 @@ class RandomDistillation(nn.Module):
     def after_update(self) -> None:
         self.is_learned.fill_(True)
         if self.on is not None:
-            cast(Representation, self.on).after_update()
+            self.on.after_update()
 
     def _error(self, x: Any) -> Tensor:
         difference: Tensor = self.predictor(x) - self.target(x)

@@ -11,32 +11,34 @@ proportion to the error that is left.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from softcount.representations.features import Representation, as_tensors
+from softcount.optimiser import OptimiserConfig, clip_gradients, make_optimiser
+from softcount.representations.features import Representation
 from softcount.stats import MovingAverage
-from softcount.tensors import load_module, load_optimiser, module_state, optimiser_state, to_arrays
+from softcount.tensors import (
+    load_module,
+    load_optimiser,
+    module_state,
+    optimiser_state,
+    to_arrays,
+    to_tensors,
+)
 from softcount.types import Array, Sequence, State
+from softcount.validation import at_least, between, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainerConfig:
     """How a representation learns; defaults are the paper's Atari table."""
 
-    learning_rate: float = 6e-4
-    """Adam's step size ("Embedding Adam Learning Rate")."""
-    weight_decay: float = 0.05
-    """Decoupled weight decay ("Embedding Weight Decay"), on matrices and kernels only."""
-    betas: tuple[float, float] = (0.9, 0.999)
-    """Adam's averaging of gradients and of their squares."""
-    epsilon: float = 1e-8
-    """Adam's ε."""
-    clip_norm: float | None = 40.0
-    """Largest norm of the whole gradient; None does not clip."""
+    optimiser: OptimiserConfig = OptimiserConfig(learning_rate=6e-4)
+    """Step size and weight decay ("Embedding Adam Learning Rate", "Embedding Weight Decay")."""
     update_every: int = 1
     """Learn from every n-th sequence that `update` is given."""
     schedule: Literal["constant", "linear", "saturating"] = "constant"
@@ -53,20 +55,14 @@ class TrainerConfig:
     """s, the share by which the slow copy follows each update."""
 
     def __post_init__(self) -> None:
-        for name, is_valid, expected in (
-            ("learning_rate", self.learning_rate >= 0, "at least 0"),
-            ("update_every", self.update_every >= 1, "at least 1"),
-            (
-                "schedule",
-                self.schedule in ("constant", "linear", "saturating"),
-                "constant, linear or saturating",
-            ),
-            ("saturation", 0 <= self.saturation < 1, "a number in [0, 1)"),
-            ("acting", self.acting in ("latest", "slow"), "latest or slow"),
-            ("slow_step", 0 < self.slow_step <= 1, "a number in (0, 1]"),
-        ):
-            if not is_valid:
-                raise ValueError(f"TrainerConfig.{name} is {getattr(self, name)!r}; expected {expected}")
+        check_fields(
+            self,
+            update_every=at_least(1),
+            total_updates=at_least(1),
+            saturation=between(0, 1, "[)"),
+            rate_floor=between(0, 1),
+            slow_step=between(0, 1, "(]"),
+        )
 
 
 class RepresentationTrainer:
@@ -78,20 +74,16 @@ class RepresentationTrainer:
     (0, {})
     """
 
-    def __init__(self, representation: nn.Module, config: TrainerConfig | None = None) -> None:
+    def __init__(self, representation: Representation, config: TrainerConfig | None = None) -> None:
         if not isinstance(representation, Representation):
-            raise TypeError(
-                f"{type(representation).__name__} lacks dim, initial_state, represent, loss or after_update"
-            )
+            raise TypeError(f"{type(representation).__name__} is no Representation; derive it from that")
         self.representation = representation
         self.config = config or TrainerConfig()
         self.num_calls = 0
         self.num_updates = 0
         self.accuracy = MovingAverage(0.01)
-        named = cast(nn.Module, representation).named_parameters()
-        self._learned = [(name, p) for name, p in named if p.requires_grad]
-        groups = parameter_groups(cast(nn.Module, representation), self.config.weight_decay)
-        self.optimiser = _adamw(groups, self.config) if groups else None
+        self._learned = [(name, p) for name, p in representation.named_parameters() if p.requires_grad]
+        self.optimiser = make_optimiser(self.representation, self.config.optimiser) if self._learned else None
         self.slow = (
             {name: p.detach().clone() for name, p in self._learned} if self.config.acting == "slow" else {}
         )
@@ -105,19 +97,19 @@ class RepresentationTrainer:
         if self.optimiser is None or self.num_calls % self.config.update_every:
             return {}
         parameters = [p for _, p in self._learned]
-        module = self.module.train()
-        loss, metrics = self.representation.loss(as_tensors(sequence, parameters[0].device))
+        self.representation.train()
+        loss, metrics = self.representation.loss(to_tensors(sequence, parameters[0].device))
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.clip_norm or float("inf"))
-        rate = self.config.learning_rate * self.rate_factor()
+        norm = clip_gradients(parameters, self.config.optimiser)
+        rate = self.config.optimiser.learning_rate * self.rate_factor()
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.step()
         self.num_updates += 1
         self.representation.after_update()
         self._follow()
-        module.eval()
+        self.representation.eval()
         numbers = {name: float(value) for name, value in metrics.items()}
         accuracy = next((x for name, x in numbers.items() if name.endswith("accuracy")), None)
         if accuracy is not None:
@@ -127,17 +119,17 @@ class RepresentationTrainer:
     @property
     def needs_statistics(self) -> bool:
         """Whether `learn_statistics` should be shown everything that was seen before the first update."""
-        return bool(getattr(self.representation, "needs_statistics", False))
+        return self.representation.needs_statistics
 
     def learn_statistics(self, observation: Any) -> None:
         """Lets the representation take observations `[N, ...]` into its statistics."""
         device = self._learned[0][1].device
-        cast(Any, self.representation).learn_statistics(as_tensors(observation, device))
+        self.representation.learn_statistics(to_tensors(observation, device))
 
     def surprise(self, sequence: Sequence) -> Array:
         """How surprised the representation is by a sequence, as it is now and as it acts, `[T, B]`."""
-        module = self.module.eval()
-        surprise: Tensor = cast(Any, module).surprise(as_tensors(sequence, self._learned[0][1].device))
+        self.representation.eval()
+        surprise = self.representation.surprise(to_tensors(sequence, self._learned[0][1].device))
         return surprise.cpu().numpy()
 
     def rate_factor(self) -> float:
@@ -149,20 +141,23 @@ class RepresentationTrainer:
             return min(1.0, max(cfg.rate_floor, (1.0 - self.accuracy.value) / (1.0 - cfg.saturation)))
         return 1.0
 
-    @property
-    def module(self) -> nn.Module:
-        """The representation being trained, as a module."""
-        return cast(nn.Module, self.representation)
+    def acting_copy(self) -> Representation:
+        """What embeds: the representation in training itself, or a copy that follows it slowly."""
+        if self.config.acting == "latest":
+            return self.representation.eval()
+        acting = copy.deepcopy(self.representation).eval()
+        acting.load_state_dict(self.acting_state())
+        return acting
 
     def acting_state(self) -> dict[str, Tensor]:
         """A copy of what the acting side loads: buffers as they are, parameters latest or slow."""
-        state = self.module.state_dict()
+        state = self.representation.state_dict()
         return {name: self.slow.get(name, value).detach().clone() for name, value in state.items()}
 
     def state_dict(self) -> State:
         """Everything needed to continue identically, as plain arrays."""
         return {
-            "module": module_state(self.module, copy=True),
+            "module": module_state(self.representation, copy=True),
             "optimiser": None if self.optimiser is None else optimiser_state(self.optimiser),
             "slow": to_arrays(self.slow, copy=True),
             "accuracy": self.accuracy.state_dict(),
@@ -172,7 +167,7 @@ class RepresentationTrainer:
 
     def load_state_dict(self, state: State) -> None:
         """Takes a state back, from `state_dict` or from a file of `softcount.store`."""
-        load_module(self.module, state["module"])
+        load_module(self.representation, state["module"])
         if self.optimiser is not None:
             load_optimiser(self.optimiser, state["optimiser"])
         for name, value in self.slow.items():
@@ -186,28 +181,3 @@ class RepresentationTrainer:
         if self.slow:
             for name, parameter in self._learned:
                 self.slow[name].lerp_(parameter.detach(), step)
-
-
-def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Splits what learns into what decays (matrices, kernels) and what does not (biases, gains, vectors).
-
-    A module's `never_decayed` names children of which nothing decays.
-    """
-    children = [
-        getattr(part, name) for part in module.modules() for name in getattr(part, "never_decayed", ())
-    ]
-    never = {id(parameter) for child in children for parameter in child.parameters()}
-    decayed: list[nn.Parameter] = []
-    kept: list[nn.Parameter] = []
-    for name, parameter in module.named_parameters():
-        if parameter.requires_grad:
-            is_matrix = parameter.ndim >= 2 and not name.endswith(("gain", "bias"))
-            (decayed if is_matrix and id(parameter) not in never else kept).append(parameter)
-    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
-    return [group for group in groups if group["params"]]
-
-
-def _adamw(groups: list[dict[str, Any]], config: TrainerConfig) -> torch.optim.AdamW:
-    return torch.optim.AdamW(
-        groups, lr=config.learning_rate, betas=config.betas, eps=config.epsilon, fused=True
-    )

@@ -11,13 +11,24 @@ Environments that cannot save their state start new episodes when an actor is re
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softcount.agents.protocols import Behaviour
-from softcount.types import Array, Features, State, Step, TimeStep, VectorEnv, map_arrays, no_action
+from softcount.envs.worlds import Portraits, World, describe_worlds, portray, split_places
+from softcount.types import (
+    Array,
+    Features,
+    State,
+    Step,
+    TimeStep,
+    VectorEnv,
+    load_rng,
+    map_arrays,
+    no_action,
+    rng_state,
+)
 
 
 class Request(NamedTuple):
@@ -101,6 +112,30 @@ class Actor:
         """How many places the world has; None where it does not know, −1 where it has none at all."""
         return -1 if self.timestep.place is None else self.env.num_places
 
+    def task_names(self) -> tuple[str, ...]:
+        """Names the tasks of its environments."""
+        return self.env.task_names
+
+    def tasks_of(self, places: Array) -> Array:
+        """Returns the task that each place lies in."""
+        return split_places(self.env, places)[0]
+
+    def worlds(self, places: Array) -> list[World]:
+        """Returns what there is to know of every task's world, with charts of its places."""
+        return describe_worlds(self.env, places)
+
+    def portraits(self, looks: int, seed: int) -> Portraits | None:
+        """Returns observations of every place, each `looks` times; None where the world cannot show them."""
+        return portray(self.env, looks, seed)
+
+    def for_evaluation(self, num_envs: int) -> Behaviour:
+        """Returns how an evaluator is to play, by what is known now."""
+        return self.behaviour.for_evaluation(num_envs)
+
+    def close(self) -> None:
+        """Closes its environments."""
+        self.env.close()
+
     def step(self, reply: Reply, intrinsic: Array) -> tuple[Step, Any]:
         """Acts; returns the row of the trace that is now complete, and the state before it."""
         t, state_before = self.timestep, self.state
@@ -165,13 +200,13 @@ class Actor:
             "prev_intrinsic": self.prev_intrinsic.copy(),
             "totals": self.totals.copy(),
             "behaviour": self.behaviour.state_dict(),
-            "rng": json.dumps(self.rng.bit_generator.state),
+            "rng": rng_state(self.rng),
             "episodes": [list(episode) for episode in self.episodes],
         }
 
     def load_state_dict(self, state: State) -> None:
         self.behaviour.load_state_dict(state["behaviour"])
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])
         self.episodes = [Episode(*episode) for episode in state["episodes"]]
         if state["env"] is None:
             self._start_anew()

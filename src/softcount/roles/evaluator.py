@@ -8,7 +8,7 @@ same inputs as in acting; what the memory would pay, it says without learning fr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -43,19 +43,26 @@ class Evaluation:
         return Evaluation(episodes, self.frames, self.intrinsics, self.places)
 
 
+class Player(Protocol):
+    """Who knows how to play without exploring."""
+
+    def for_evaluation(self, num_envs: int) -> Behaviour: ...
+
+
 class Evaluator:
     """Plays one episode in each of its environments."""
 
     def __init__(self, env: VectorEnv, inference: Inference) -> None:
-        self.env, self.inference = env, inference.evaluating()
+        self.env, self.inference = env, inference
 
     def __call__(
-        self, behaviour: Behaviour, memory: MemoryServer, *, seed: int, keep_frames: bool = False
+        self, whom: Player, memory: MemoryServer, *, seed: int, keep_frames: bool = False
     ) -> Evaluation:
+        """Plays as `whom` would be evaluated: an actor, or a behaviour of its own."""
         num_envs = self.env.num_envs
         actor = Actor(
             self.env,
-            behaviour.for_evaluation(num_envs),
+            whom.for_evaluation(num_envs),
             state=self.inference.initial_state(num_envs),
             feature_state=self.inference.initial_feature_state(num_envs),
             seed=seed,
@@ -67,7 +74,7 @@ class Evaluator:
             timestep = actor.timestep
             if timestep.place is not None:
                 evaluation.places.update(timestep.place[~is_over & (timestep.place >= 0)].tolist())
-            reply = self.inference(actor.request())
+            reply = self.inference.evaluate(actor.request())
             features = reply.features._replace(place=timestep.place)
             rewards = memory.evaluate(features, actor.env_ids, timestep.is_first, self.env.task_ids)
             if not is_over[0]:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from softcount.agents.protocols import ActingNetwork, Inputs
+from softcount.representations.features import Representation, TensorFeatures
 from softcount.roles.actor import Reply, Request
 from softcount.tensors import load_module, module_state, to_arrays, to_tensors
 from softcount.types import ActionSpec, Array, Features, State, no_action
@@ -31,17 +32,14 @@ class Inference:
     def __init__(
         self,
         network: ActingNetwork,
-        representation: nn.Module | None,
+        representation: Representation | None,
         action_spec: ActionSpec,
         device: str = "cpu",
     ) -> None:
         self.network: Any = cast(nn.Module, network).to(device).eval()
-        self.representation: Any = None if representation is None else representation.to(device).eval()
+        self._played: Any = network.evaluating()  # the same parameters, as an evaluator plays them
+        self.representation = None if representation is None else representation.to(device).eval()
         self.action_spec, self.device = action_spec, device
-
-    def evaluating(self) -> Inference:
-        """Returns a worker that shares these parameters and answers an evaluator."""
-        return Inference(self.network.evaluating(), self.representation, self.action_spec, self.device)
 
     def load(self, parameters: Parameters) -> None:
         load_module(self.network, parameters.policy)
@@ -66,19 +64,27 @@ class Inference:
     def load_state_dict(self, state: State) -> None:
         self.load(Parameters(state["policy"], state["representation"]))
 
-    @torch.inference_mode()
     def __call__(self, request: Request) -> Reply:
+        """Answers an actor."""
+        return self._answer(self.network, request)
+
+    def evaluate(self, request: Request) -> Reply:
+        """Answers an evaluator."""
+        return self._answer(self._played, request)
+
+    @torch.inference_mode()
+    def _answer(self, network: Any, request: Request) -> Reply:
         asked: Any = to_tensors(request, self.device)
         inputs = Inputs(
             asked.observation, asked.prev_action, asked.reward, asked.prev_intrinsic, asked.is_first
         )
-        policy, state = self.network.act(inputs, asked.condition, asked.state)
-        features, feature_state = Features(), ()  # type: tuple[Features, tuple[Tensor, ...]]
+        policy, state = network.act(inputs, asked.condition, asked.state)
+        features, feature_state = TensorFeatures(), ()  # type: tuple[TensorFeatures, Any]
         if self.representation is not None:
-            features, feature_state = self._represent(
+            features, feature_state = self.representation.represent(
                 asked.observation, asked.prev_action, asked.is_first, asked.feature_state
             )
-        return Reply(to_arrays(policy), features, to_arrays(state), to_arrays(feature_state))
+        return Reply(to_arrays(policy), features.arrays(), to_arrays(state), to_arrays(feature_state))
 
     @torch.inference_mode()
     def embed(self, observation: Any) -> Features:
@@ -90,14 +96,7 @@ class Inference:
             (no_action(self.action_spec, num), np.ones(num, bool)), self.device
         )
         state = to_tensors(to_arrays(self.representation.initial_state(num)), self.device)
-        return self._represent(to_tensors(observation, self.device), prev_action, is_first, state)[0]
-
-    def _represent(
-        self, observation: Any, prev_action: Tensor, is_first: Tensor, state: Any
-    ) -> tuple[Features, tuple[Tensor, ...]]:
-        features, state = self.representation.represent(observation, prev_action, is_first, state)
-        return Features(_numpy(features.embedding), _numpy(features.surprise)), state
-
-
-def _numpy(tensor: Tensor | None) -> Array | None:
-    return None if tensor is None else tensor.cpu().numpy()
+        features, _ = self.representation.represent(
+            to_tensors(observation, self.device), prev_action, is_first, state
+        )
+        return features.arrays()

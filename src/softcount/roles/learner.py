@@ -16,7 +16,7 @@ from softcount.agents.protocols import Agent
 from softcount.bonuses.terminal import TerminalObservations, observe
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.inference import Parameters
-from softcount.tensors import to_tensors
+from softcount.tensors import to_arrays, to_tensors
 from softcount.types import Array, Bonus, Features, Observation, Sample, Sequence, State
 
 
@@ -65,7 +65,7 @@ class Learner:
 
     def parameters(self) -> Parameters:
         """Returns what should act from now on."""
-        representation = None if self.trainer is None else dict(self.trainer.acting_state())
+        representation = None if self.trainer is None else to_arrays(dict(self.trainer.acting_state()))
         return Parameters(self.agent.parameters(), representation)
 
     def _pay_sequence(self, sequence: Sequence) -> Array:

@@ -71,6 +71,19 @@ class MemoryServer:
             return bonus.observe(features, env_ids, is_first, task_ids)
         return np.where(is_first, 0.0, bonus.score(features, env_ids, task_ids)).astype(np.float32)
 
+    def appraise(self, features: Features) -> Array | None:
+        """Returns what a visit would be paid now; None from a bonus of one episode, or while it gathers."""
+        bonus = self.bonus
+        if bonus is None or bonus.lasts == "episode" or not bonus.is_paying or not bonus.can_read(features):
+            return None
+        return bonus.score(features)
+
+    def is_shown(self, is_terminal: Array) -> Array:
+        """Says which observations it ever gets to see."""
+        is_shown = np.zeros(len(is_terminal), bool)
+        is_shown[shown(is_terminal, self.terminal_observations)] = True
+        return is_shown
+
     def wants_observations(self) -> bool:
         """Whether observations are to come with what is asked, for atoms to keep."""
         return self.bonus is not None and self.bonus.wants_observations
@@ -96,6 +109,11 @@ class MemoryServer:
     def describe(self) -> dict[str, float]:
         """Returns what the bonus says of what it remembers."""
         return {} if self.bonus is None else self.bonus.describe()
+
+    def memories(self) -> dict[str, State]:
+        """Returns the states of RECODE's memories by task, for those who look into them."""
+        memories = {} if self.bonus is None else self.bonus.memories()
+        return {task: memory.state_dict() for task, memory in memories.items()}
 
     def state_dict(self) -> State:
         return {} if self.bonus is None else self.bonus.state_dict()

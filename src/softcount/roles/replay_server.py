@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from softcount.replay.priorities import importance_weights
 from softcount.replay.sequences import SequenceReplay
-from softcount.types import Array, Observation, Sample, State, Step
+from softcount.types import Array, Observation, Sample, State, Step, load_rng, rng_state
 
 
 class ReplayServer:
@@ -30,6 +29,10 @@ class ReplayServer:
     def due(self) -> bool:
         """Says whether the learner should take another batch now."""
         return self.replay.due()
+
+    def is_strict(self) -> bool:
+        """A replay's traces are old anyway."""
+        return False
 
     def sample(self) -> Sample:
         """Draws a batch; its weights undo some of the bias of drawing by priority."""
@@ -52,7 +55,7 @@ class ReplayServer:
         return self.replay.metrics()
 
     def state_dict(self) -> State:
-        return {"replay": self.replay.state_dict(), "rng": json.dumps(self.rng.bit_generator.state)}
+        return {"replay": self.replay.state_dict(), "rng": rng_state(self.rng)}
 
     def segment_names(self) -> list[str]:
         """Names the segments that the last `state_dict` refers to."""
@@ -64,4 +67,4 @@ class ReplayServer:
 
     def load_state_dict(self, state: State, segments: Mapping[str, State]) -> None:
         self.replay.load_state_dict(state["replay"], segments)
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])

@@ -9,6 +9,7 @@ divided by 255) and returns `[N, out_features]`. Which one is a config, or its n
     "nfnet"             the paper's residual torso for Atari   (Table "MEME hyperparameters")
     "nfnet-dm-hard-8"   the same, deeper, for DM-HARD-8
     "mlp"               flat vectors
+    "small"             "grid" for images, "mlp" for vectors
 
 Dict observations get one torso per key and the features side by side. Any module of
 your own with an `out_features` stands where a name stands.
@@ -27,6 +28,7 @@ from torch import Tensor, nn
 from softcount.torsos.nfnet import NfNet, NfNetConfig
 from softcount.torsos.palette import coloured, look_up
 from softcount.types import ArraySpec, ObservationSpec
+from softcount.validation import above, at_least, check_fields, each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,16 @@ class GridConfig:
     """Spread of that table before learning. From a small one, what matters stands out soon and the
     colours that mean nothing stay together. Decision 140."""
 
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            colour_hidden=at_least(1),
+            channels=at_least(1),
+            hidden_sizes=each(at_least(1)),
+            palette_size=at_least(1),
+            palette_scale=above(0),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class DqnConfig:
@@ -61,6 +73,14 @@ class DqnConfig:
     leaky: bool = False
     """Leaky ReLU (slope 0.2) in place of ReLU, as in RND."""
 
+    def __post_init__(self) -> None:
+        positive = each(at_least(1))
+        check_fields(self, channels=positive, kernels=positive, strides=positive, hidden_sizes=positive)
+        if not len(self.channels) == len(self.kernels) == len(self.strides):
+            raise ValueError(
+                f"channels {self.channels}, kernels {self.kernels}, strides {self.strides}: lengths differ"
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class MlpConfig:
@@ -69,8 +89,21 @@ class MlpConfig:
     hidden_sizes: tuple[int, ...] = (128, 128)
     """Dense layers, ReLU after each."""
 
+    def __post_init__(self) -> None:
+        check_fields(self, hidden_sizes=each(at_least(1)))
 
-TorsoConfig: TypeAlias = GridConfig | DqnConfig | NfNetConfig | MlpConfig
+
+@dataclass(frozen=True, kw_only=True)
+class SmallConfig:
+    """For small worlds of either kind: a grid where an image is seen, dense layers where a vector is."""
+
+    images: GridConfig = GridConfig()
+    """What reads images."""
+    vectors: MlpConfig = MlpConfig(hidden_sizes=(64,))
+    """What reads vectors."""
+
+
+TorsoConfig: TypeAlias = GridConfig | DqnConfig | NfNetConfig | MlpConfig | SmallConfig
 TorsoChoice: TypeAlias = str | TorsoConfig | nn.Module | Mapping[str, Any]
 """A name, a config, a module of one's own, or one of these per key of a dict observation."""
 
@@ -83,6 +116,7 @@ TORSOS: dict[str, TorsoConfig] = {
     "nfnet": NFNET_ATARI,
     "nfnet-dm-hard-8": NFNET_DM_HARD_8,
     "mlp": MlpConfig(),
+    "small": SmallConfig(),
 }
 
 
@@ -107,6 +141,8 @@ def make_torso(torso: TorsoChoice, spec: ObservationSpec) -> Torso:
         if torso not in TORSOS:
             raise ValueError(f"torso is {torso!r}; expected one of {', '.join(TORSOS)}, a config or a module")
         torso = TORSOS[torso]
+    if isinstance(torso, SmallConfig):
+        torso = torso.vectors if len(spec.shape) < 2 else torso.images
     if isinstance(torso, MlpConfig):
         return MlpTorso(spec, torso)
     if isinstance(torso, GridConfig):

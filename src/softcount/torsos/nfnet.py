@@ -21,6 +21,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softcount.validation import above, at_least, between, check_fields, each
+
 GELU_SCALE = 1.7015043497085571
 """1 / std of GELU(x), x standard normal."""
 
@@ -45,6 +47,15 @@ class NfNetConfig:
     """α, how much variance a block may add."""
 
     def __post_init__(self) -> None:
+        check_fields(
+            self,
+            initial_stride=at_least(1),
+            blocks=each(at_least(1)),
+            channels=each(at_least(1)),
+            strides=each(at_least(1)),
+            drop_rate=between(0, 1, "[)"),
+            residual_scale=above(0),
+        )
         if not len(self.blocks) == len(self.channels) == len(self.strides):
             raise ValueError(
                 f"blocks {self.blocks}, channels {self.channels}, strides {self.strides}: lengths differ"

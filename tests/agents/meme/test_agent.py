@@ -7,11 +7,12 @@ from oracles import meme_loss as oracle
 from oracles import networks
 
 from softcount import store
-from softcount.agents.meme.agent import Meme, MemeConfig, make_optimiser, network_inputs, preferences
+from softcount.agents.meme.agent import Meme, MemeConfig, network_inputs, preferences
 from softcount.agents.meme.loss import LossConfig
 from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import act
 from softcount.agents.protocols import Inputs
+from softcount.optimiser import OptimiserConfig, make_optimiser
 from softcount.replay.sequences import ReplayConfig, SequenceReplay
 from softcount.tensors import load_module, to_arrays, to_tensors
 from softcount.types import ArraySpec, DiscreteActions, Step
@@ -21,7 +22,7 @@ ACTIONS = DiscreteActions(3)
 CONFIG = MemeConfig(
     network=NetworkConfig(torso="mlp", core_size=8, head_size=16, num_mixtures=2),
     loss=LossConfig(discount_max=0.9, discount_min=0.5),
-    learning_rate=1e-3,
+    optimiser=OptimiserConfig(learning_rate=1e-3),
     target_update_period=3,
 )
 NUM_ENVS = 4
@@ -116,7 +117,7 @@ def test_the_state_the_learner_ends_with_is_the_state_the_actor_had():
 
 def test_an_update_learns_and_reports():
     near = replace(CONFIG.loss, discount_max=0.1, discount_min=0.1)  # targets that hardly move
-    agent = make(replace(CONFIG, learning_rate=5e-3, loss=near))
+    agent = make(replace(CONFIG, optimiser=OptimiserConfig(learning_rate=5e-3), loss=near))
     sequence = batch(agent)
     history = []
     for _ in range(200):
@@ -164,7 +165,7 @@ def assert_priorities_and_gradients(agent, found, expected):
 @pytest.mark.parametrize("priority_of", ["behaviour", "all"])
 def test_an_update_is_what_an_oracle_makes_of_both_networks(priority_of):
     loss = replace(CONFIG.loss, trust_region=0.5, kl_limit=0.05, priority_of=priority_of)
-    agent = make(replace(CONFIG, learning_rate=0.1, max_grad_norm=None, loss=loss))
+    agent = make(replace(CONFIG, optimiser=OptimiserConfig(learning_rate=0.1, max_grad_norm=None), loss=loss))
     for seed in range(1, 5):
         agent.update(batch(agent, seed))  # the target network is the online one of the third
     sequence, rng = batch(agent), np.random.default_rng(0)
@@ -201,11 +202,9 @@ def test_an_update_is_what_an_oracle_makes_of_both_networks(priority_of):
 def test_the_optimiser_is_adamw_with_the_configured_settings():
     config = replace(
         CONFIG,
-        learning_rate=3e-3,
-        weight_decay=0.2,
-        adam_betas=(0.8, 0.95),
-        adam_epsilon=1e-3,
-        max_grad_norm=None,
+        optimiser=OptimiserConfig(
+            learning_rate=3e-3, weight_decay=0.2, betas=(0.8, 0.95), epsilon=1e-3, max_grad_norm=None
+        ),
     )
     agent = make(config)
     start = {name: p.detach().numpy().copy() for name, p in agent.online.named_parameters()}
@@ -242,7 +241,7 @@ def test_the_target_network_is_a_copy_every_period():
 
 def test_weight_decay_spares_biases_and_gains():
     network = MemeNetwork(ArraySpec((36, 36, 1), "uint8"), ACTIONS, NetworkConfig(core_size=8, head_size=8))
-    optimiser = make_optimiser(network, CONFIG)
+    optimiser = make_optimiser(network, CONFIG.optimiser)
     names = {id(p): name for name, p in network.named_parameters()}
     decayed, spared = ([names[id(p)] for p in group["params"]] for group in optimiser.param_groups)
     assert [group["weight_decay"] for group in optimiser.param_groups] == [0.05, 0.0]
@@ -255,11 +254,11 @@ def test_weight_decay_spares_biases_and_gains():
 
 def test_gradients_are_clipped_to_the_global_norm():
     sequence = batch(make())
-    limited = make(replace(CONFIG, max_grad_norm=1e-3))
+    limited = make(replace(CONFIG, optimiser=OptimiserConfig(max_grad_norm=1e-3)))
     _, metrics = limited.update(sequence)
     norm = torch.sqrt(sum(p.grad.square().sum() for p in limited.online.parameters() if p.grad is not None))
     assert norm.item() == pytest.approx(1e-3, rel=1e-3)
-    free = make(replace(CONFIG, max_grad_norm=None))
+    free = make(replace(CONFIG, optimiser=OptimiserConfig(max_grad_norm=None)))
     assert free.update(sequence)[1]["grad_norm"] == pytest.approx(metrics["grad_norm"])
 
 

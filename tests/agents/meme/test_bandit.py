@@ -52,11 +52,11 @@ def test_every_arm_is_pulled_once_before_any_is_pulled_twice():
 
 
 def test_epsilon_is_the_share_of_uniform_choices():
-    bandit = Bandit(4, BanditConfig(epsilon=0.5, bonus=0.0), seed=0)
+    bandit = Bandit(4, BanditConfig(epsilon=0.2, bonus=0.0), seed=0)
     for arm in range(4):
         bandit.update(arm, float(arm))
     arms = np.array([bandit.choose() for _ in range(8000)])
-    np.testing.assert_allclose(np.bincount(arms, minlength=4) / 8000, [0.125, 0.125, 0.125, 0.625], atol=0.02)
+    np.testing.assert_allclose(np.bincount(arms, minlength=4) / 8000, [0.05, 0.05, 0.05, 0.85], atol=0.02)
 
 
 def test_both_kinds_follow_a_change_of_the_best_arm():

@@ -1,8 +1,10 @@
 import pytest
 import torch
 
-from softcount.agents.meme.network import MemeNetwork, NetworkConfig, previous
+from softcount.agents.body import previous
+from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.protocols import Inputs
+from softcount.torsos.actions import ActionCoding
 from softcount.types import ArraySpec, ContinuousActions, DiscreteActions
 
 T, B, N, A = 6, 3, 2, 4
@@ -41,7 +43,7 @@ def test_all_mixtures_have_heads_of_their_own():
 def test_dueling_advantages_have_mean_zero():
     network, inputs = make()
     outputs, _ = network(inputs, network.initial_state(B))
-    features, _ = network._body(inputs, network.initial_state(B), None)
+    features, _ = network.unroll(inputs, network.initial_state(B))
     hidden = torch.relu(network.value_hidden(features)).chunk(4, -1)
     torch.testing.assert_close(outputs.q_extrinsic.mean(-1), network.value_out[0](hidden[0]))
     torch.testing.assert_close(outputs.q_intrinsic.mean(-1), network.value_out[1](hidden[2]))
@@ -79,7 +81,7 @@ def test_inputs_from_the_step_before_count_and_are_blank_on_first_rows(name):
 
 def test_what_the_step_before_contributes():
     _, inputs = make()
-    found = previous(inputs, A)
+    found = previous(inputs, ActionCoding(DiscreteActions(A)))
     assert found.shape == (T, B, A + 2)
     assert found[1, 0, :A].tolist() == torch.nn.functional.one_hot(inputs.prev_action[1, 0], A).tolist()
     reward = inputs.reward[1, 0].item()

@@ -12,7 +12,7 @@ from fakes.eight_rooms_worlds import Single, action, room
 from gymnasium.utils.env_checker import check_env
 
 from softcount import store
-from softcount.envs import make as making
+from softcount.envs import families
 from softcount.envs.eight_rooms import core
 from softcount.envs.eight_rooms.gym import EightRoomsEnv
 from softcount.envs.eight_rooms.maps import film_strip, map_image, walkable
@@ -308,8 +308,8 @@ def test_step_before_reset_and_illegal_actions_are_refused():
 
 
 def test_without_a_compiler_the_family_is_listed_as_unavailable_with_the_reason(monkeypatch):
-    find = making.find_spec
-    monkeypatch.setattr(making, "find_spec", lambda name: None if name.endswith("_rooms") else find(name))
+    find = families.find_spec
+    monkeypatch.setattr(families, "find_spec", lambda name: None if name.endswith("_rooms") else find(name))
     row = {row.name: row for row in listing()}["eight-rooms/baseball"]
     assert not row.is_installed
     assert "C++ compiler" in row.install

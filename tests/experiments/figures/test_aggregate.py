@@ -11,7 +11,7 @@ from launch.test_local import TINY
 from softcount import scores
 from softcount.experiments.figures import aggregate, registry
 from softcount.experiments.figures.aggregate import Course
-from softcount.launch.run import Run
+from softcount.runs.run import Run
 
 RANGES = {"low": scores.Range(0.0, 10.0), "high": scores.Range(100.0, 200.0)}
 

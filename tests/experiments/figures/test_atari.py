@@ -60,7 +60,9 @@ def test_the_runs_have_the_preset_and_the_working_setting_comes_first():
     assert keys[:3] == [f"RECODE-FRAME__seed{seed}" for seed in range(3)]
     assert len(set(keys)) == len(keys) == 13
     config = atari.config_of("RECODE-FRAME", 2)
-    assert config == replace(LAPTOP_ATARI, seed=2, steps=atari_runs.STEPS, reembed_every=0)
+    assert config == replace(
+        LAPTOP_ATARI, seed=2, steps=atari_runs.STEPS, recode=replace(LAPTOP_ATARI.recode, reembed_every=0)
+    )
     assert atari.config_of("RND", 0).meme.network.value_unit == "running"
     assert atari.config_of("none", 0).agent == "MEME"
 
@@ -70,9 +72,8 @@ def test_a_run_is_followed_summarised_and_resumed(tmp_path, monkeypatch):
     config = atari_runs.atari_config(
         "MEME-RECODE-FRAME", 1, env_options=options, num_envs=2, evaluation_episodes=1, evaluate_every=0
     )
-    config = replace(
-        config, steps=60, report_every=20, memory=replace(config.memory, size=50, warmup_atoms=20)
-    )
+    recode = replace(config.recode, memory=replace(config.recode.memory, size=50, warmup_atoms=20))
+    config = replace(config, steps=60, report_every=20, recode=recode)
     lines = []
     atari_runs.train_here(tmp_path / "run", config, lines.append)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -157,7 +158,9 @@ def test_identification_is_of_the_nearest_other():
 def test_a_stream_is_heard_and_judged(monkeypatch, kind):
     preset = replace(
         LAPTOP_ATARI,
-        memory=replace(LAPTOP_ATARI.memory, size=40, warmup_atoms=10),
+        recode=replace(
+            LAPTOP_ATARI.recode, memory=replace(LAPTOP_ATARI.recode.memory, size=40, warmup_atoms=10)
+        ),
         representation=RepresentationConfig(embedding=EmbeddingConfig(torso=TINY, dim=4)),
     )
     monkeypatch.setattr(atari_streams, "LAPTOP_ATARI", preset)

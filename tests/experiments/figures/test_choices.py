@@ -4,36 +4,36 @@ from dataclasses import replace
 
 import pytest
 
-from softcount.config import changes
+from softcount.config_json import changes
 from softcount.experiments.figures.choices import BASE, CHANGES, config_of, plot
 from softcount.presets import LAPTOP
 
 FIELDS = {
     "table-1": "representation.embedding.torso.palette_scale: 0.1 -> 1.0",
     "no-layer-norm": "representation.embedding.layer_norm: True -> False",
-    "paper-rate": "trainer.learning_rate: 0.002 -> 0.0006",
+    "paper-rate": "trainer.optimiser.learning_rate: 0.002 -> 0.0006",
     "constant-rate": "trainer.schedule: saturating -> constant",
     "fast-copy": "trainer.acting: slow -> latest",
-    "reembed": "reembed_every: 0 -> 20",
-    "reembed-near": "memory.far_tolerance: 0.2 -> 0.05, reembed_every: 0 -> 20",
-    "reembed-eager": "memory.insertion_probability: 0.05 -> 0.3, reembed_every: 0 -> 20",
-    "reembed-k-5": "memory.neighbours: 10 -> 5, reembed_every: 0 -> 20",
-    "reembed-fast-copy": "reembed_every: 0 -> 20, trainer.acting: slow -> latest",
-    "reembed-ratio-8": "reembed_every: 0 -> 20, replay.replay_ratio: 4.0 -> 8.0",
-    "warmup-paper": "memory.warmup_atoms: 400 -> 200",
-    "k-20": "memory.neighbours: 10 -> 20",
-    "k-5": "memory.neighbours: 10 -> 5",
-    "paper-constants": "memory.kernel_epsilon: 0.1 -> 0.0001, memory.reward_constant: 1.0 -> 0.01, "
-    "normaliser.kind: none -> reward_std",
-    "normalised": "normaliser.kind: none -> reward_std",
+    "reembed": "recode.reembed_every: 0 -> 20",
+    "reembed-near": "recode.memory.far_tolerance: 0.2 -> 0.05, recode.reembed_every: 0 -> 20",
+    "reembed-eager": "recode.memory.insertion_probability: 0.05 -> 0.3, recode.reembed_every: 0 -> 20",
+    "reembed-k-5": "recode.memory.neighbours: 10 -> 5, recode.reembed_every: 0 -> 20",
+    "reembed-fast-copy": "recode.reembed_every: 0 -> 20, trainer.acting: slow -> latest",
+    "reembed-ratio-8": "meme.replay.replay_ratio: 4.0 -> 8.0, recode.reembed_every: 0 -> 20",
+    "warmup-paper": "recode.memory.warmup_atoms: 400 -> 200",
+    "k-20": "recode.memory.neighbours: 10 -> 20",
+    "k-5": "recode.memory.neighbours: 10 -> 5",
+    "paper-constants": "recode.memory.kernel_epsilon: 0.1 -> 0.0001, "
+    "recode.memory.reward_constant: 1.0 -> 0.01, recode.normaliser.kind: none -> reward_std",
+    "normalised": "recode.normaliser.kind: none -> reward_std",
     "paper-discounts": "meme.loss.discount_max: 0.99 -> 0.9997, meme.loss.discount_min: 0.85 -> 0.97",
-    "no-relabel": "relabel: True -> False",
+    "no-relabel": "meme.relabel: True -> False",
     "paid-deaths": "terminal_observations: skipped -> paid",
-    "paper-noise": "epsilon_base: 0.06 -> 0.4, epsilon_power: 0.64 -> 7.0",
-    "flat-noise": "epsilon_base: 0.06 -> 0.02, epsilon_power: 0.64 -> 0.0",
-    "uniform-replay": "replay.newest: 8 -> 0, replay.priority_exponent: 0.9 -> 0.0",
+    "paper-noise": "meme.epsilon_base: 0.06 -> 0.4, meme.epsilon_power: 0.64 -> 7.0",
+    "flat-noise": "meme.epsilon_base: 0.06 -> 0.02, meme.epsilon_power: 0.64 -> 0.0",
+    "uniform-replay": "meme.replay.newest: 8 -> 0, meme.replay.priority_exponent: 0.9 -> 0.0",
     "behaviour-priority": "meme.loss.priority_of: all -> behaviour",
-    "ratio-1": "replay.replay_ratio: 4.0 -> 1.0",
+    "ratio-1": "meme.replay.replay_ratio: 4.0 -> 1.0",
     "act-on-policy": "meme.act_on: split -> policy",
     "act-on-values": "meme.act_on: split -> values",
     "target-200": "meme.target_update_period: 25 -> 200",
@@ -46,9 +46,11 @@ def test_each_change_changes_what_it_says_and_leaves_the_rest(name):
 
 
 def test_the_first_is_the_preset_with_atoms_that_stay_in_the_maze_of_the_seed():
-    fields = {"reembed_every": 0, "seed": 2, "steps": 150_000, "evaluate_every": 0, "report_every": 20_000}
+    fields = {"seed": 2, "steps": 150_000, "evaluate_every": 0, "report_every": 20_000}
     options = {"size": 11, "layout": 12, "observation": "palette"}
-    assert config_of(BASE, 2) == replace(LAPTOP, env_options=options, **fields)
+    assert config_of(BASE, 2) == replace(
+        LAPTOP, env_options=options, recode=replace(LAPTOP.recode, reembed_every=0), **fields
+    )
 
 
 def test_the_picture_compares_coverage_with_the_same_seed_and_shows_what_is_paid():

@@ -10,15 +10,17 @@ from fakes import dm_hard_8_server as fake
 
 from softcount import cli
 from softcount.agents.meme.network import NetworkConfig
-from softcount.config import RunConfig
-from softcount.envs.make import EIGHT_GAMES, EIGHT_TASKS
+from softcount.agents.vmpo.network import NetworkConfig as VmpoNetworkConfig
+from softcount.config import RunConfig, with_fields
+from softcount.envs.families import EIGHT_GAMES, EIGHT_TASKS
+from softcount.envs.make import parse_tasks
 from softcount.experiments.figures import frozen_agent, paper_scale
 from softcount.experiments.figures.paper_scale import EXPERIMENTS
-from softcount.launch.run import Run, make_loop
 from softcount.presets import ATARI, DM_HARD_8
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.gated_transformer import GatedTransformerConfig
 from softcount.roles.inference import Parameters
+from softcount.runs.run import Run, make_loop
 from softcount.tensors import to_arrays
 from softcount.torsos import NfNetConfig
 
@@ -40,15 +42,26 @@ def shrink(config: RunConfig, **env_options) -> RunConfig:
     )
     return replace(
         config,
+        env=config.env.replace("/all", "/baseball,dm-hard-8/drawbridge"),
         num_envs=2,
         evaluation_episodes=1,
-        batch_size=2,
         env_options=config.env_options | env_options,
         meme=replace(
-            config.meme, network=NetworkConfig(torso=TORSO, core_size=8, head_size=8, num_mixtures=2)
+            config.meme,
+            network=NetworkConfig(torso=TORSO, core_size=8, head_size=8, num_mixtures=2),
+            replay=replace(config.meme.replay, trace_length=6, period=3, capacity=8, min_traces=2),
+            batch_size=2,
         ),
-        replay=replace(config.replay, trace_length=6, period=3, capacity=8, min_traces=2),
-        memory=replace(config.memory, size=20, warmup_atoms=5, neighbours=3),
+        vmpo=replace(
+            config.vmpo,
+            network=VmpoNetworkConfig(torso=TORSO, core_size=8, head_size=8),
+            unroll_length=3,
+            batch_size=2,
+            target_update_period=2,
+        ),
+        recode=replace(
+            config.recode, memory=replace(config.recode.memory, size=20, warmup_atoms=5, neighbours=3)
+        ),
         representation=representation,
     )
 
@@ -79,8 +92,8 @@ def test_every_kind_builds_steps_and_learns(shape, request, monkeypatch):
         serve(request.getfixturevalue("port"), monkeypatch)
         config = shrink(config, width=32, height=24)
     elif shape[0] == "disco-maze":
-        config = replace(config, num_envs=4, batch_size=4, evaluation_episodes=1)  # small already
-        config = replace(config, replay=replace(config.replay, min_traces=4))
+        config = replace(config, num_envs=4, evaluation_episodes=1)  # small already
+        config = with_fields(config, {"meme.batch_size": 4, "meme.replay.min_traces": 4})
     else:
         config = shrink(config, size=(42, 32))
     loop = make_loop(replace(config, overlap=False))
@@ -95,7 +108,7 @@ def test_every_kind_builds_steps_and_learns(shape, request, monkeypatch):
         one.roles.actor.env.close()
     assert any(not np.array_equal(before.policy[name], after.policy[name]) for name in before.policy)
     learned = any(not np.array_equal(x, after.representation[n]) for n, x in before.representation.items())
-    assert learned is (config.trainer.learning_rate > 0)
+    assert learned is (config.trainer.optimiser.learning_rate > 0)
     assert all(np.isfinite(x).all() for x in after.policy.values())
 
 
@@ -156,7 +169,8 @@ def test_a_frozen_command_line_gives_its_configuration(monkeypatch):
             frozen_agent.main()
             folder, found = asked.pop()
             assert folder == experiment.folder(config)
-            assert (found.memory.count_discount, found.trainer.learning_rate) == (discount, 0.0)
+            assert found.recode.memory.count_discount == discount
+            assert found.trainer.optimiser.learning_rate == 0.0
             assert found == replace(config, trainer=replace(config.trainer, acting="latest"))
 
 
@@ -170,7 +184,8 @@ def test_every_replay_can_fill_up_to_where_learning_starts():
                 row = {"atari": 210 * 160, "dm-hard-8": 96 * 72 * 3, "disco-maze": 21 * 21}[
                     config.env.split("/")[0]
                 ]
-            assert 1.2 * config.replay.min_traces * config.replay.period * row < config.replay.max_bytes
+            replay = config.meme.replay
+            assert 1.2 * replay.min_traces * replay.period * row < replay.max_bytes
 
 
 def test_the_papers_games_tasks_agents_and_seeds_are_all_there():
@@ -181,18 +196,25 @@ def test_the_papers_games_tasks_agents_and_seeds_are_all_there():
     assert {c.agent for c in atari.runs()} == {"MEME-RECODE-AP"}
     assert {c.agent for c in others.runs()} == {"MEME-NGU-AP", "MEME-EMM-AP", "MEME-RND"}
     assert next(atari.runs()) == replace(ATARI, agent="MEME-RECODE-AP", env="atari/gravitar", seed=0)
-    assert next(hard.runs()).memory == DM_HARD_8.memory
+    assert next(hard.runs()).recode.memory == DM_HARD_8.recode.memory
     noisy = next(EXPERIMENTS["noisy_montezuma"].runs())
     assert noisy.env == "noisy-atari/montezuma_revenge"
-    assert noisy.memory.size == 50_000
+    assert noisy.recode.memory.size == 50_000
+
+
+def test_many_tasks_are_one_run_with_continuous_actions():
+    runs = list(EXPERIMENTS["dm_hard_8_multi_task"].runs())
+    assert {c.agent for c in runs} == {"VMPO-RECODE-AP", "VMPO-BYOL-Explore"}
+    assert all(c.env_options == {"actions": "continuous"} for c in runs)
+    assert len(parse_tasks(runs[0].env)) == len(EIGHT_TASKS)
+    assert runs[0].num_envs % runs[0].vmpo.batch_size == 0
+    assert runs[0].vmpo.batch_size % len(EIGHT_TASKS) == 0
 
 
 def test_ablations_change_one_thing():
-    assert next(EXPERIMENTS["atari_no_discount"].runs()).memory.count_discount == 1.0
-    assert next(EXPERIMENTS["atari_removal_smallest"].runs()).memory.removal == "smallest"
+    assert next(EXPERIMENTS["atari_no_discount"].runs()).recode.memory.count_discount == 1.0
+    assert next(EXPERIMENTS["atari_removal_smallest"].runs()).recode.memory.removal == "smallest"
     assert next(EXPERIMENTS["disco_maze"].runs()).env_options["size"] == 21
-    with pytest.raises(ValueError, match="RecodeConfig has no field 'sise'"):
-        paper_scale.with_field(ATARI, "memory.sise", 3)
 
 
 def test_a_figure_finds_its_experiments_by_number():

@@ -53,7 +53,7 @@ class ActingMeme(MemeNetwork):
         """Returns what each row's mixture is greedy on, `[B, A]`."""
         one_step = map_arrays(lambda x: x[None], inputs)  # [1, B, ...]
         wanted, state = preferences(self, one_step, state, self.meme)
-        return wanted[0, torch.arange(len(condition)), condition], state
+        return wanted[0, torch.arange(len(condition), device=condition.device), condition], state
 
     def evaluating(self) -> ActingMeme:
         """The same network on its distilled policy, if one is learned."""

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import nn
 
 from softcount.agents.meme.loss import (
     Batch,
@@ -27,6 +26,7 @@ from softcount.agents.meme.loss import (
 from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import beta_ladder, discount_ladder
 from softcount.agents.protocols import Inputs
+from softcount.optimiser import OptimiserConfig, clip_gradients, make_optimiser
 from softcount.stats import MovingAverage
 from softcount.tensors import (
     load_module,
@@ -37,6 +37,7 @@ from softcount.tensors import (
     to_tensors,
 )
 from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State
+from softcount.validation import at_least, check_fields
 
 UNIT_OF_SIZE = 10.0
 """A running unit is so many times the root mean square of returns: where MEME's constants and step sizes
@@ -54,21 +55,16 @@ class MemeConfig:
     """Sizes of the network and the number of mixtures."""
     loss: LossConfig = field(default_factory=LossConfig)
     """Returns, loss terms and their switches, the ladders β and γ."""
-    learning_rate: float = 3e-4
-    """Step size of AdamW."""
-    weight_decay: float = 0.05
-    """Decoupled weight decay, on matrices and filters only, not on biases and gains."""
-    adam_betas: tuple[float, float] = (0.9, 0.999)
-    """Adam's discounts of the two moments."""
-    adam_epsilon: float = 1e-8
-    """Adam's ε."""
-    max_grad_norm: float | None = 40.0
-    """Clip gradients to this global norm; None does not."""
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    """Step size, weight decay, largest gradient."""
     act_on: Literal["policy", "values", "split"] = "policy"
     """What acting is greedy on: the distilled policy [MEME], which is steady; Q itself, which follows news
     faster; or Q for exploring mixtures (β ≥ β_max / 2) and the policy for exploiting ones. Decision 143."""
     target_update_period: int = 1500
     """Copy the online to the target network every so many updates."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, target_update_period=at_least(1))
 
 
 def preferences(
@@ -112,7 +108,7 @@ class Meme:
             self.target = MemeNetwork(observation_spec, action_spec, self.config.network).to(device)
         self.target.load_state_dict(self.online.state_dict())
         self.target.eval().requires_grad_(False)
-        self.optimiser = make_optimiser(self.online, self.config)
+        self.optimiser = make_optimiser(self.online, self.config.optimiser)
         self.generator = torch.Generator().manual_seed(seed)
         num, loss = self.config.network.num_mixtures, self.config.loss
         ladders = beta_ladder(num, loss.beta_max), discount_ladder(num, loss.discount_max, loss.discount_min)
@@ -152,10 +148,7 @@ class Meme:
         )
         self.optimiser.zero_grad()
         loss.backward()
-        limit = self.config.max_grad_norm
-        metrics["grad_norm"] = nn.utils.clip_grad_norm_(
-            self.online.parameters(), float("inf") if limit is None else limit
-        )
+        metrics["grad_norm"] = clip_gradients(self.online.parameters(), self.config.optimiser)
         self.optimiser.step()
         self.moments = moments
         self.num_updates += 1
@@ -250,18 +243,3 @@ def network_inputs(sequence: Sequence) -> Inputs:
         )
     prev_intrinsic = steps.extras["prev_intrinsic"]
     return Inputs(steps.observation, steps.prev_action, steps.reward, prev_intrinsic, steps.is_first)
-
-
-def make_optimiser(module: nn.Module, config: MemeConfig) -> torch.optim.Optimizer:
-    """Returns AdamW that decays matrices and filters, not biases and gains."""
-    decayed = {name: p.ndim >= 2 and not name.endswith("gain") for name, p in module.named_parameters()}
-    groups = [
-        {
-            "params": [p for name, p in module.named_parameters() if decayed[name] == decays],
-            "weight_decay": amount,
-        }
-        for decays, amount in ((True, config.weight_decay), (False, 0.0))
-    ]
-    return torch.optim.AdamW(
-        groups, lr=config.learning_rate, betas=config.adam_betas, eps=config.adam_epsilon, fused=True
-    )

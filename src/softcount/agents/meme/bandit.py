@@ -13,7 +13,6 @@ taken together.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from softcount.types import Array, State
+from softcount.types import Array, State, load_rng, rng_state
+from softcount.validation import at_least, between, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,11 @@ class BanditConfig:
     """ε: probability of a uniformly drawn arm."""
     normalise: bool = False
     """Divide means by the standard deviation of all remembered returns, so that β has a scale."""
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self, discount=between(0, 1, "(]"), window=at_least(1), bonus=at_least(0), epsilon=between(0, 1)
+        )
 
 
 class Statistics(NamedTuple):
@@ -63,7 +68,8 @@ class Bandit:
 
     def __init__(self, num_arms: int, config: BanditConfig | None = None, seed: int = 0) -> None:
         self.config = config or BanditConfig()
-        _check(num_arms, self.config)
+        if num_arms < 1:
+            raise ValueError(f"num_arms is {num_arms}; expected at least 1")
         self.num_arms = num_arms
         self.rng = np.random.default_rng(seed)
         self.discounted = Statistics(*(np.zeros(num_arms) for _ in range(3)))
@@ -103,14 +109,14 @@ class Bandit:
 
     def state_dict(self) -> State:
         return {
-            "rng": json.dumps(self.rng.bit_generator.state),
+            "rng": rng_state(self.rng),
             "discounted": {name: x.copy() for name, x in self.discounted._asdict().items()},
             "arms": np.array([arm for arm, _ in self.episodes], np.int64),
             "returns": np.array([episode_return for _, episode_return in self.episodes], np.float64),
         }
 
     def load_state_dict(self, state: State) -> None:
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])
         self.discounted = Statistics(**{name: np.array(x) for name, x in state["discounted"].items()})
         self.episodes.clear()
         self.episodes.extend(zip(state["arms"].tolist(), state["returns"].tolist(), strict=True))
@@ -138,16 +144,3 @@ def best_arm(statistics: Statistics) -> int:
     counts, sums, _ = statistics
     means = np.where(counts > 0, sums / np.maximum(counts, np.finfo(float).tiny), -np.inf)
     return int(means.argmax())
-
-
-def _check(num_arms: int, config: BanditConfig) -> None:
-    if num_arms < 1:
-        raise ValueError(f"num_arms is {num_arms}; expected at least 1")
-    if config.kind not in ("discounted", "window"):
-        raise ValueError(f"kind is {config.kind!r}; expected 'discounted' or 'window'")
-    if not 0 < config.discount <= 1:
-        raise ValueError(f"discount is {config.discount}; expected a number in (0, 1]")
-    if config.window < 1:
-        raise ValueError(f"window is {config.window}; expected at least 1 episode")
-    if not 0 <= config.epsilon <= 1:
-        raise ValueError(f"epsilon is {config.epsilon}; expected a number in [0, 1]")

@@ -22,7 +22,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softcount.agents.meme.network import Outputs
-from softcount.agents.returns import ReturnForm, is_transition, rescale, soft_watkins_returns, unrescale
+from softcount.agents.returns import ReturnForm, rescale, soft_watkins_returns, unrescale
+from softcount.types import is_transition
+from softcount.validation import above, at_least, between, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,30 @@ class LossConfig:
     """Whose |δ| make a priority: the acting mixture's [MEME], or all mixtures', weighted as in the loss."""
     priority_max_weight: float = 0.9
     """p: share of the largest |δ| in a trace's priority, the rest is the mean."""
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            beta_max=at_least(0),
+            discount_max=between(0, 1, "[)"),
+            discount_min=between(0, 1, "[)"),
+            trace_discount=between(0, 1),
+            policy_temperature=above(0),
+            rescale_epsilon=above(0),
+            trust_region=above(0),
+            sigma_step=between(0, 1, "(]"),
+            sigma_floor=above(0),
+            behaviour_weight=between(0, 1),
+            distillation_weight=at_least(0),
+            distillation_epsilon=between(0, 1),
+            kl_limit=above(0),
+            priority_max_weight=between(0, 1),
+        )
+        if self.discount_min > self.discount_max:
+            raise ValueError(
+                f"LossConfig.discount_min is {self.discount_min!r}; "
+                f"expected at most discount_max ({self.discount_max!r})"
+            )
 
 
 class Batch(NamedTuple):

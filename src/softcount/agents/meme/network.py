@@ -4,8 +4,7 @@
     a_{t−1} (one-hot), r^e_t, r^i_{t−1} ─┴→ LSTM → N × dueling Q^e, N × dueling Q^i, N × π
 
 The mixture is not an input: N sets of heads answer for all of them at once [MEME].
-`is_first` resets the recurrent state and blanks the three inputs from the step before,
-inside the unroll, so that traces may span episodes. Values are in rescaled space.
+Torso and core are those of every agent (`agents/body.py`). Values are in rescaled space.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softcount.agents.lstm import ResetLstm
+from softcount.agents.body import Core, RecurrentBody
 from softcount.agents.protocols import Inputs
-from softcount.agents.returns import rescale
-from softcount.torsos import TorsoChoice, encode, make_torso
+from softcount.torsos import TorsoChoice
 from softcount.types import ActionSpec, DiscreteActions, ObservationSpec
+from softcount.validation import at_least, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +29,7 @@ class NetworkConfig:
 
     torso: TorsoChoice = "nfnet"
     """Encoder of observations: a name or a config of `softcount.torsos`."""
-    core: Literal["lstm", "none"] = "lstm"
+    core: Core = "lstm"
     """Recurrent core, or none: then only the observation counts, for worlds that show their whole state."""
     core_size: int = 512
     """Units of the LSTM."""
@@ -44,6 +43,9 @@ class NetworkConfig:
     """What the value heads' outputs are multiplied by: 1 [MEME], or the running size of the targets, so that
     rewards may be of any size. Decision 152."""
 
+    def __post_init__(self) -> None:
+        check_fields(self, core_size=at_least(1), head_size=at_least(1), num_mixtures=at_least(1))
+
 
 class Outputs(NamedTuple):
     """Values (in rescaled space) and policies of all mixtures, `[T, B, N, A]`."""
@@ -53,7 +55,7 @@ class Outputs(NamedTuple):
     logits: Tensor
 
 
-class MemeNetwork(nn.Module):
+class MemeNetwork(RecurrentBody):
     """Torso, core and heads.
 
     >>> from softcount.types import ArraySpec
@@ -71,17 +73,13 @@ class MemeNetwork(nn.Module):
     def __init__(
         self, observation_spec: ObservationSpec, action_spec: ActionSpec, config: NetworkConfig | None = None
     ) -> None:
-        super().__init__()
-        self.config = config or NetworkConfig()
-        _check(action_spec, self.config)
-        assert isinstance(action_spec, DiscreteActions)
+        config = config or NetworkConfig()
+        if not isinstance(action_spec, DiscreteActions):
+            raise ValueError(f"actions are {action_spec}; MEME needs DiscreteActions")
+        super().__init__(observation_spec, action_spec, config.torso, config.core, config.core_size)
+        self.config = config
         self.num_actions = action_spec.num
-        self.torso = make_torso(self.config.torso, observation_spec)
-        features = self.torso.out_features
-        self.core: ResetLstm | None = None
-        if self.config.core == "lstm":
-            self.core = ResetLstm(features + self.num_actions + 2, self.config.core_size)
-            features = self.config.core_size
+        features = self.num_features
         size, num_mixtures = self.config.head_size, self.config.num_mixtures
         self.value_hidden = nn.Linear(features, 4 * size)
         self.value_out = nn.ModuleList(nn.Linear(size, num_mixtures) for _ in range(2))
@@ -91,15 +89,11 @@ class MemeNetwork(nn.Module):
         self.policy_hidden = nn.Linear(features, size)
         self.policy_out = nn.Linear(size, num_mixtures * self.num_actions)
 
-    def initial_state(self, batch: int) -> tuple[Tensor, ...]:
-        """Returns the recurrent state at the start: (hidden, cell), each `[B, core_size]`, or `()`."""
-        return () if self.core is None else self.core.initial_state(batch)
-
     def forward(
         self, inputs: Inputs, state: tuple[Tensor, ...], generator: torch.Generator | None = None
     ) -> tuple[Outputs, tuple[Tensor, ...]]:
         """Unrolls over `[T, B]`; `generator` draws one stochastic-depth mask per trace in training."""
-        features, state = self._body(inputs, state, generator)
+        features, state = self.unroll(inputs, state, generator)
         hidden = F.relu(self.value_hidden(features)).chunk(4, -1)
         q_extrinsic, q_intrinsic = (
             self._dueling(self.value_out[k](hidden[2 * k]), self.advantage_out[k](hidden[2 * k + 1]))
@@ -109,18 +103,8 @@ class MemeNetwork(nn.Module):
 
     def policy(self, inputs: Inputs, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The same without the value heads, for acting: logits `[T, B, N, A]` and the new state."""
-        features, state = self._body(inputs, state, None)
+        features, state = self.unroll(inputs, state)
         return self._logits(features), state
-
-    def _body(
-        self, inputs: Inputs, state: tuple[Tensor, ...], generator: torch.Generator | None
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        features = encode(self.torso, inputs.observation, generator)
-        if self.core is None:
-            return features, state
-        parts = (features, previous(inputs, self.num_actions))
-        hidden, state = self.core(torch.cat(parts, -1), state, inputs.is_first)
-        return hidden, state
 
     def _logits(self, features: Tensor) -> Tensor:
         if not self.config.policy_grad_to_torso:
@@ -132,22 +116,3 @@ class MemeNetwork(nn.Module):
         advantage = advantage.unflatten(-1, (self.config.num_mixtures, self.num_actions))
         q = value.unsqueeze(-1) + advantage - advantage.mean(-1, keepdim=True)
         return q if self.config.value_unit == "one" else q * self.value_unit
-
-
-def previous(inputs: Inputs, num_actions: int) -> Tensor:
-    """Returns a_{t−1} one-hot, r^e_t and r^i_{t−1}, all blank on FIRST rows, `[T, B, A + 2]`.
-
-    Rewards pass through the squashing of `rescale`, so that scores of thousands fit a gate.
-    """
-    action = F.one_hot(inputs.prev_action.long(), num_actions).to(torch.float32)
-    rewards = rescale(torch.stack((inputs.reward, inputs.prev_intrinsic), -1).to(torch.float32))
-    return torch.cat((action, rewards), -1).masked_fill(inputs.is_first.unsqueeze(-1), 0.0)
-
-
-def _check(action_spec: ActionSpec, config: NetworkConfig) -> None:
-    if not isinstance(action_spec, DiscreteActions):
-        raise ValueError(f"actions are {action_spec}; MEME needs DiscreteActions")
-    if config.core not in ("lstm", "none"):
-        raise ValueError(f"core is {config.core!r}; expected 'lstm' or 'none'")
-    if config.num_mixtures < 1:
-        raise ValueError(f"num_mixtures is {config.num_mixtures}; expected at least 1")

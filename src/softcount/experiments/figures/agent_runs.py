@@ -18,24 +18,25 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from softcount import store
-from softcount.config import RunConfig, from_json, to_json
+from softcount.config import RunConfig, with_fields
+from softcount.config_json import from_json, to_json, to_tree
 from softcount.experiments.figures.jobs import RESULTS, Job
-from softcount.launch.allocator import ALLOCATOR
 from softcount.launch.build import make_env
 from softcount.launch.local import LocalLoop
-from softcount.launch.lock import empty
-from softcount.launch.run import CHECKPOINTS, CONFIG, Run
 from softcount.memory.inspect import nearest_atoms
 from softcount.presets import LAPTOP, suited
+from softcount.runs.allocator import ALLOCATOR
+from softcount.runs.lock import empty
+from softcount.runs.run import CHECKPOINTS, CONFIG, Run
 from softcount.types import Array
 
 FOLDER = RESULTS / "runs"
@@ -47,18 +48,18 @@ SNAPSHOTS, SUMMARY = "places.jsonl", "summary.json"
 MODULE = "softcount.experiments.figures.agent_runs"
 
 
-def maze_config(agent: str, seed: int, **fields: Any) -> RunConfig:
-    """Returns the configuration of an agent in the maze of a seed; `fields` replace its own."""
+def maze_config(agent: str, seed: int, changes: Mapping[str, Any] | None = None) -> RunConfig:
+    """Returns the configuration of an agent in the maze of a seed; `changes` name fields by their path."""
     config = replace(
         suited(LAPTOP, agent),
         env_options={"size": 11, "layout": FIRST_LAYOUT + seed, "observation": "palette"},
         seed=seed,
         steps=STEPS,
-        reembed_every=0,
+        recode=replace(LAPTOP.recode, reembed_every=0),
         evaluate_every=0,
         report_every=20_000,
     )
-    return replace(config, **fields)
+    return with_fields(config, changes or {})
 
 
 def job(name: str, config: RunConfig) -> Job:
@@ -162,7 +163,7 @@ def _summarise(loop: LocalLoop, config: RunConfig, snapshots: Sequence[dict[str,
     cells = [maze.cell_of(place) for place in range(num_places)]
     goal = cells.index(tuple(maze.goal))
     return {
-        "config": asdict(config),
+        "config": to_tree(config),
         "num_places": num_places,
         "cells": [list(map(int, cell)) for cell in cells],
         "map_shape": list(maze.map_shape),

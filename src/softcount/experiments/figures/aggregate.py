@@ -22,7 +22,7 @@ import numpy as np
 from softcount import scores, store
 from softcount.experiments.figures.coverage import COLOURS, steps_below
 from softcount.experiments.figures.jobs import IMAGES, RESULTS, new_figure, save_picture
-from softcount.launch.run import CONFIG, read_config, read_reports
+from softcount.runs.run import CONFIG, read_config, read_reports
 from softcount.types import Array
 
 SUITES: dict[str, Mapping[str, scores.Range]] = {"atari": scores.ATARI, "dm_hard_8": scores.DM_HARD_8}

@@ -10,11 +10,11 @@ import numpy as np
 
 from softcount.config import RunConfig
 from softcount.envs.atari_places import MontezumaPlaces
-from softcount.envs.coverage import Coverage, plot_heat_map
 from softcount.experiments.figures.atari_runs import FOLDER, atari_config, job
 from softcount.experiments.figures.coverage import COLOURS, steps_below
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import SEEDS, Job, Row, new_figure
+from softcount.measure.coverage import Coverage, plot_heat_map
 
 AGENTS = ("RECODE-FRAME", "COUNT", "RND", "RECODE-AP", "EMM-FRAME", "none", "NGU-AP")
 THRICE = ("RECODE-FRAME", "RND", "RECODE-AP")

@@ -13,16 +13,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from softcount import store
-from softcount.config import RunConfig, from_json
+from softcount.config import RunConfig
+from softcount.config_json import from_json, to_tree
 from softcount.experiments.figures.agent_runs import SNAPSHOTS, SUMMARY, snapshots_until, train
 from softcount.experiments.figures.jobs import Job
-from softcount.launch.run import CONFIG, Run
 from softcount.presets import LAPTOP_ATARI, suited
+from softcount.runs.run import CONFIG, Run
 
 FOLDER = Path("results/atari")
 RUNS = Path("runs/atari")
@@ -102,7 +103,7 @@ def _summarise(run: Run, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     assert coverage is not None
     places = coverage.state_dict()
     return {
-        "config": asdict(run.config),
+        "config": to_tree(run.config),
         "steps": run.loop.num_steps,
         "cpu_seconds": rows[-1]["cpu_seconds"],
         "seconds": rows[-1]["seconds"],

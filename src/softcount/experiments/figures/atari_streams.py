@@ -12,20 +12,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
+from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.experiments.atari_stream import Stream, recorded
 from softcount.experiments.figures.atari_runs import FOLDER
 from softcount.experiments.figures.coverage import COLOURS, rank_correlation
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import Job, Row, new_figure
-from softcount.memory import RecodeConfig
 from softcount.presets import LAPTOP_ATARI
-from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.types import Array, ArraySpec, DiscreteActions, Features
@@ -39,7 +38,7 @@ def measure(kind: str, num_actions: int, seed: int = 0) -> dict[str, Any]:
     """Plays the stream to a representation and a memory; returns what was asked at each moment."""
     torch.set_num_threads(1)
     stream = recorded(num_actions)
-    listener = Listener(kind.partition(",")[0], stream, _memory_of(kind), seed)
+    listener = Listener(kind.partition(",")[0], stream, _settings_of(kind), seed)
     moments = [len(stream.action) * (i + 1) // MOMENTS - 1 for i in range(MOMENTS)]
     rows = []
     for t in range(len(stream.action)):
@@ -49,15 +48,18 @@ def measure(kind: str, num_actions: int, seed: int = 0) -> dict[str, Any]:
     return {"rows": rows, "knowable": stream.knowable(), "num_places": len(listener.frames)}
 
 
-def _memory_of(kind: str) -> RecodeConfig:
-    memory = LAPTOP_ATARI.memory
-    return replace(memory, d2_step=10 * memory.d2_step) if "fast" in kind else memory
+def _settings_of(kind: str) -> RecodeBonusConfig:
+    """The preset's memory; its atoms follow whatever learns."""
+    recode = LAPTOP_ATARI.recode
+    if "fast" in kind:
+        recode = replace(recode, memory=replace(recode.memory, d2_step=10 * recode.memory.d2_step))
+    return replace(recode, reembed_every=0) if kind in ("frame", "random") else recode
 
 
 class Listener:
     """A representation that learns from a stream, a memory that counts with it, and the truth beside them."""
 
-    def __init__(self, kind: str, stream: Stream, memory: RecodeConfig, seed: int) -> None:
+    def __init__(self, kind: str, stream: Stream, recode: RecodeBonusConfig, seed: int) -> None:
         self.stream, self.rng = stream, np.random.default_rng(seed)
         spec = ArraySpec((*stream.observation.shape[2:], 1), "uint8")
         settings = replace(LAPTOP_ATARI.representation, newest_channels=0)
@@ -66,11 +68,8 @@ class Listener:
         self.trainer = RepresentationTrainer(self.learning, LAPTOP_ATARI.trainer)
         self.acting: Any = copy.deepcopy(self.learning).eval()
         num_envs = stream.action.shape[1]
-        config = BonusConfig(
-            memory=memory, follows=self.trainer.optimiser is not None, normaliser=LAPTOP_ATARI.normaliser
-        )
-        dim = cast(Representation, self.acting).dim
-        bonus = make_bonus("recode", config, Place(dim=dim, num_envs=num_envs, seed=seed))
+        place = Place(dim=self.acting.dim, num_envs=num_envs, seed=seed)
+        bonus = make_bonus("recode", BonusConfig(recode=recode), place)
         assert bonus is not None
         self.bonus, self.ids = bonus, np.arange(num_envs)
         self.visits: dict[int, int] = {}
@@ -89,7 +88,7 @@ class Listener:
                 self._remember(place, frame)
         if t > 16 and self.trainer.update(stream.sample(t, self.rng)):
             self.acting.load_state_dict(self.trainer.acting_state())
-            if self.trainer.num_updates % LAPTOP_ATARI.reembed_every == 0:
+            if self.trainer.num_updates % LAPTOP_ATARI.recode.reembed_every == 0:
                 self._move_atoms()
 
     def _remember(self, place: int, frame: Array) -> None:

@@ -9,7 +9,6 @@ ones that follow say what could be added to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from softcount.bonuses.recode import RecodeBonusConfig
@@ -18,83 +17,72 @@ from softcount.experiments.figures.agent_runs import FOLDER, job, maze_config
 from softcount.experiments.figures.coverage import agreement, area, by_name, contrast, describe_runs
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import SEEDS, Job, Row, new_figure
-from softcount.presets import ATARI, LAPTOP
+from softcount.presets import ATARI
 from softcount.torsos import GridConfig
 
 BASE = "RECODE-AP"
 
 
-def _embedding(**fields: Any) -> dict[str, Any]:
-    embedding = replace(LAPTOP.representation.embedding, **fields)
-    return {"representation": replace(LAPTOP.representation, embedding=embedding)}
-
-
-def _loss(**fields: Any) -> dict[str, Any]:
-    return {"meme": replace(LAPTOP.meme, loss=replace(LAPTOP.meme.loss, **fields))}
-
-
-def _memory(**fields: Any) -> dict[str, Any]:
-    return {"memory": replace(LAPTOP.memory, **fields)}
-
-
-PAPER_CONSTANTS = {
-    "kernel_epsilon": ATARI.memory.kernel_epsilon,
-    "reward_constant": ATARI.memory.reward_constant,
-}
+FOLLOWING = {"recode.reembed_every": 20}
+NORMALISED = {"recode.normaliser": RecodeBonusConfig().normaliser}
 
 CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     BASE: ("nothing changed", {}),
-    "table-1": ("palette table starts at 1", _embedding(torso=GridConfig(channels=2, palette_scale=1.0))),
-    "no-layer-norm": ("no LayerNorm on the embedding", _embedding(layer_norm=False)),
-    "paper-rate": ("embedding learns at 6e-4", {"trainer": replace(LAPTOP.trainer, learning_rate=6e-4)}),
-    "constant-rate": ("rate does not fall", {"trainer": replace(LAPTOP.trainer, schedule="constant")}),
-    "fast-copy": ("no slow copy", {"trainer": replace(LAPTOP.trainer, acting="latest")}),
-    "reembed": ("atoms follow the representation", {"reembed_every": 20}),
-    "reembed-near": ("they follow, and κ = 0.05", {"reembed_every": 20, **_memory(far_tolerance=0.05)}),
-    "reembed-eager": (
-        "they follow, and η = 0.3",
-        {"reembed_every": 20, **_memory(insertion_probability=0.3)},
+    "table-1": (
+        "palette table starts at 1",
+        {"representation.embedding.torso": GridConfig(channels=2, palette_scale=1.0)},
     ),
-    "reembed-k-5": ("they follow, and k = 5", {"reembed_every": 20, **_memory(neighbours=5)}),
-    "reembed-fast-copy": (
-        "they follow, and no slow copy",
-        {"reembed_every": 20, "trainer": replace(LAPTOP.trainer, acting="latest")},
+    "no-layer-norm": ("no LayerNorm on the embedding", {"representation.embedding.layer_norm": False}),
+    "paper-rate": ("embedding learns at 6e-4", {"trainer.optimiser.learning_rate": 6e-4}),
+    "constant-rate": ("rate does not fall", {"trainer.schedule": "constant"}),
+    "fast-copy": ("no slow copy", {"trainer.acting": "latest"}),
+    "reembed": ("atoms follow the representation", FOLLOWING),
+    "reembed-near": ("they follow, and κ = 0.05", {**FOLLOWING, "recode.memory.far_tolerance": 0.05}),
+    "reembed-eager": ("they follow, and η = 0.3", {**FOLLOWING, "recode.memory.insertion_probability": 0.3}),
+    "reembed-k-5": ("they follow, and k = 5", {**FOLLOWING, "recode.memory.neighbours": 5}),
+    "reembed-fast-copy": ("they follow, and no slow copy", {**FOLLOWING, "trainer.acting": "latest"}),
+    "reembed-ratio-8": ("they follow, and replay ratio 8", {**FOLLOWING, "meme.replay.replay_ratio": 8.0}),
+    "warmup-paper": (
+        "the paper's warm-up",
+        {"recode.memory.warmup_atoms": ATARI.recode.memory.warmup_atoms},
     ),
-    "reembed-ratio-8": (
-        "they follow, and replay ratio 8",
-        {"reembed_every": 20, "replay": replace(LAPTOP.replay, replay_ratio=8.0)},
-    ),
-    "warmup-paper": ("the paper's warm-up", _memory(warmup_atoms=ATARI.memory.warmup_atoms)),
-    "k-20": ("k = 20", _memory(neighbours=20)),
-    "k-5": ("k = 5", _memory(neighbours=5)),
+    "k-20": ("k = 20", {"recode.memory.neighbours": 20}),
+    "k-5": ("k = 5", {"recode.memory.neighbours": 5}),
     "paper-constants": (
         "the paper's ε, n₀ and normalisation",
-        {**_memory(**PAPER_CONSTANTS), "normaliser": RecodeBonusConfig().normaliser},
+        {
+            "recode.memory.kernel_epsilon": ATARI.recode.memory.kernel_epsilon,
+            "recode.memory.reward_constant": ATARI.recode.memory.reward_constant,
+            **NORMALISED,
+        },
     ),
-    "normalised": ("divided by the running std", {"normaliser": RecodeBonusConfig().normaliser}),
-    "paper-discounts": ("discounts 0.9997 to 0.97", _loss(discount_max=0.9997, discount_min=0.97)),
-    "no-relabel": ("rewards as they were paid", {"relabel": False}),
+    "normalised": ("divided by the running std", NORMALISED),
+    "paper-discounts": (
+        "discounts 0.9997 to 0.97",
+        {"meme.loss.discount_max": 0.9997, "meme.loss.discount_min": 0.97},
+    ),
+    "no-relabel": ("rewards as they were paid", {"meme.relabel": False}),
     "paid-deaths": ("deaths are paid", {"terminal_observations": "paid"}),
     "paper-noise": (
         "the paper's ladder of ε",
-        {"epsilon_base": ATARI.epsilon_base, "epsilon_power": ATARI.epsilon_power},
+        {"meme.epsilon_base": ATARI.meme.epsilon_base, "meme.epsilon_power": ATARI.meme.epsilon_power},
     ),
-    "flat-noise": ("ε = 0.02 everywhere", {"epsilon_base": 0.02, "epsilon_power": 0.0}),
+    "flat-noise": ("ε = 0.02 everywhere", {"meme.epsilon_base": 0.02, "meme.epsilon_power": 0.0}),
     "uniform-replay": (
         "uniform replay, no newest",
-        {"replay": replace(LAPTOP.replay, priority_exponent=0.0, newest=0)},
+        {"meme.replay.priority_exponent": 0.0, "meme.replay.newest": 0},
     ),
-    "behaviour-priority": ("priorities of the acting mixture", _loss(priority_of="behaviour")),
-    "ratio-1": ("replay ratio 1", {"replay": replace(LAPTOP.replay, replay_ratio=1.0)}),
-    "act-on-policy": ("everyone acts on the policy", {"meme": replace(LAPTOP.meme, act_on="policy")}),
-    "act-on-values": ("everyone acts on values", {"meme": replace(LAPTOP.meme, act_on="values")}),
-    "target-200": ("target copied every 200", {"meme": replace(LAPTOP.meme, target_update_period=200)}),
+    "behaviour-priority": ("priorities of the acting mixture", {"meme.loss.priority_of": "behaviour"}),
+    "ratio-1": ("replay ratio 1", {"meme.replay.replay_ratio": 1.0}),
+    "act-on-policy": ("everyone acts on the policy", {"meme.act_on": "policy"}),
+    "act-on-values": ("everyone acts on values", {"meme.act_on": "values"}),
+    "target-200": ("target copied every 200", {"meme.target_update_period": 200}),
 }
 """What each is called, and the fields it replaces."""
 
 
 def config_of(name: str, seed: int) -> RunConfig:
-    return maze_config("MEME-RECODE-AP", seed, **CHANGES[name][1])
+    return maze_config("MEME-RECODE-AP", seed, CHANGES[name][1])
 
 
 def jobs() -> list[Job]:

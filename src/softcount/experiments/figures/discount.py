@@ -8,22 +8,20 @@ happens with frozen embeddings (Fig. 12) is in `frozen.py`, on recorded walks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from softcount.experiments.figures.agent_runs import FOLDER, job, maze_config
 from softcount.experiments.figures.coverage import describe_runs, draw_runs
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import SEEDS, Job, Row
-from softcount.presets import LAPTOP
 
-FOREVER = replace(LAPTOP.memory, count_discount=1.0)
-MOVING = replace(LAPTOP.trainer, schedule="constant", acting="latest")
+FOREVER = {"recode.memory.count_discount": 1.0}
+MOVING = {"trainer.schedule": "constant", "trainer.acting": "latest"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "RECODE-AP": {},
-    "discount-off": {"memory": FOREVER},
-    "moving-discount-on": {"trainer": MOVING},
-    "moving-discount-off": {"trainer": MOVING, "memory": FOREVER},
+    "discount-off": FOREVER,
+    "moving-discount-on": MOVING,
+    "moving-discount-off": {**MOVING, **FOREVER},
 }
 LABELS = {
     "RECODE-AP": "γ = 0.9999, embedding settles",
@@ -36,7 +34,7 @@ LABELS = {
 def jobs() -> list[Job]:
     """Every setting with every seed, seeds outermost."""
     return [
-        job(name, maze_config("MEME-RECODE-AP", seed, **fields))
+        job(name, maze_config("MEME-RECODE-AP", seed, fields))
         for seed in SEEDS
         for name, fields in SETTINGS.items()
     ]

@@ -71,6 +71,21 @@ COMMANDS = (
         images=(_IMAGES / "representations.png", _IMAGES / "representations_history.png"),
     ),
     Command(
+        name="multi_task",
+        paper="Fig. 19 (in small: four mazes at once)",
+        claim="One V-MPO network with RECODE-AP solves four mazes at once; without a bonus it does not.",
+        laptop_cost="half a CPU-hour per seed",
+        paper_cost="6 runs on all tasks of DM-HARD-8",
+        commands=((f"{_MODULE}.vmpo_learning", "four-mazes"),),
+        plot_command=(f"{_MODULE}.vmpo_learning", "four-mazes", "--plot"),
+        results=tuple(
+            _RESULTS / f"vmpo/four-mazes__{variant}__seed{seed}.json"
+            for variant in ("RECODE-AP", "no-bonus")
+            for seed in range(3)
+        ),
+        images=(_IMAGES / "vmpo_four-mazes.png",),
+    ),
+    Command(
         name="palette_start",
         paper="not in the paper",
         claim="Where the table of colours starts decides what the embedding keeps.",

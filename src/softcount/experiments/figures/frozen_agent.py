@@ -1,6 +1,6 @@
 """A new agent on an embedding that another run has learned, frozen (the paper's Fig. 12).
 
-    python -m softcount.experiments.figures.frozen_agent SOURCE TARGET [--memory.count_discount 1]
+    python -m softcount.experiments.figures.frozen_agent SOURCE TARGET [--recode.memory.count_discount 1]
 
 The new run has the source's configuration with an embedding learning rate of 0 and the latest
 parameters acting, so that everything else, `softcount resume` too, works as for any other run.
@@ -9,12 +9,12 @@ parameters acting, so that everything else, `softcount resume` too, works as for
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from softcount.config import RunConfig
-from softcount.launch import checkpoint
-from softcount.launch.run import CHECKPOINTS, Run, read_config
+from softcount import checkpoint
+from softcount.config import RunConfig, with_fields
+from softcount.runs.run import CHECKPOINTS, Run, read_config
 from softcount.tensors import load_module
 
 
@@ -22,11 +22,12 @@ def frozen_config(
     source: RunConfig, *, count_discount: float | None = None, steps: int | None = None
 ) -> RunConfig:
     """Returns the source's configuration with learning of the embedding switched off."""
-    memory = (
-        source.memory if count_discount is None else replace(source.memory, count_discount=count_discount)
-    )
-    trainer = replace(source.trainer, learning_rate=0.0, acting="latest")
-    return replace(source, trainer=trainer, memory=memory, steps=source.steps if steps is None else steps)
+    changes: dict[str, Any] = {"trainer.optimiser.learning_rate": 0.0, "trainer.acting": "latest"}
+    if count_discount is not None:
+        changes["recode.memory.count_discount"] = count_discount
+    if steps is not None:
+        changes["steps"] = steps
+    return with_fields(source, changes)
 
 
 def create(source: Path, target: Path, config: RunConfig) -> Run:
@@ -37,7 +38,7 @@ def create(source: Path, target: Path, config: RunConfig) -> Run:
     run = Run.create(target, config)
     learner = run.loop.roles.learner
     assert learner.trainer is not None
-    load_module(learner.trainer.module, state)
+    load_module(learner.trainer.representation, state)
     run.loop.roles.inference.load(learner.parameters())
     run.save()
     return run
@@ -49,7 +50,7 @@ def main() -> None:
     )
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
-    parser.add_argument("--memory.count_discount", type=float, dest="count_discount")
+    parser.add_argument("--recode.memory.count_discount", type=float, dest="count_discount")
     parser.add_argument("--steps", type=int, default=250_000_000)
     arguments = parser.parse_args()
     config = frozen_config(

@@ -7,7 +7,6 @@ much cheaper, is in `knobs_walks.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from softcount.experiments.figures.agent_runs import FOLDER, job, maze_config
@@ -41,10 +40,10 @@ def jobs() -> list[Job]:
         found.append(job("RECODE-AP", maze_config("MEME-RECODE-AP", seed)))
         for knob, values in KNOBS.items():
             for value in values:
-                memory = replace(LAPTOP.memory, **{knob: value})
+                turned = {f"recode.memory.{knob}": value}
                 if knob == "size":
-                    memory = replace(memory, warmup_atoms=value)
-                found.append(job(f"{knob}-{value}", maze_config("MEME-RECODE-AP", seed, memory=memory)))
+                    turned["recode.memory.warmup_atoms"] = value
+                found.append(job(f"{knob}-{value}", maze_config("MEME-RECODE-AP", seed, turned)))
     return found
 
 
@@ -52,7 +51,7 @@ def plot(rows: Sequence[Row]) -> Any:
     figure = new_figure(11, 3.2)
     groups = by_name(rows)
     for axes, knob in zip(figure.subplots(1, len(KNOBS), sharey=True), KNOBS):
-        preset = getattr(LAPTOP.memory, knob)
+        preset = getattr(LAPTOP.recode.memory, knob)
         names = {value: f"{knob}-{value}" for value in KNOBS[knob]} | {preset: "RECODE-AP"}
         for i, value in enumerate(sorted(names)):
             areas = [area(row) for row in groups.get(names[value], [])]

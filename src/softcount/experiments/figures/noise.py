@@ -30,8 +30,10 @@ def jobs() -> list[Job]:
             maze_config(
                 f"MEME-{agent}",
                 seed,
-                env=env,
-                env_options={"size": 11, "layout": FIRST_LAYOUT + seed, "observation": "rgb"},
+                {
+                    "env": env,
+                    "env_options": {"size": 11, "layout": FIRST_LAYOUT + seed, "observation": "rgb"},
+                },
             ),
         )
         for seed in SEEDS

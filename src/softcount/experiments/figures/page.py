@@ -1,6 +1,6 @@
-"""Keeps the numbers of the reproduction page equal to the results.
+"""Keeps the numbers of the reproduction pages equal to the results.
 
-    python -m softcount.experiments.figures.page docs/reproduction.md
+    python -m softcount.experiments.figures.page docs/reproduction/*.md
 
 A block that starts with ```text NAME holds what the figure of that name says of its results; each is
 written anew. A test checks that nothing is out of date.
@@ -37,5 +37,5 @@ def numbers(name: str, root: Path = Path()) -> str:
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(renewed(path.read_text()))
+    for path in map(Path, sys.argv[1:]):
+        path.write_text(renewed(path.read_text()))

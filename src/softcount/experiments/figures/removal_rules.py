@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from softcount.experiments.figures.agent_runs import FOLDER, job, maze_config
@@ -11,7 +10,6 @@ from softcount.experiments.figures.coverage import describe_runs, draw_runs
 from softcount.experiments.figures.figure import Figure
 from softcount.experiments.figures.jobs import SEEDS, Job, Row
 from softcount.memory.config import Removal
-from softcount.presets import LAPTOP
 
 RULES: dict[str, Removal] = {
     "RECODE-AP": "inverse_square",
@@ -28,7 +26,7 @@ LABELS = {
 def jobs() -> list[Job]:
     """Every rule with every seed; the paper's choice is the plain agent."""
     return [
-        job(name, maze_config("MEME-RECODE-AP", seed, memory=replace(LAPTOP.memory, removal=removal)))
+        job(name, maze_config("MEME-RECODE-AP", seed, {"recode.memory.removal": removal}))
         for seed in SEEDS
         for name, removal in RULES.items()
     ]

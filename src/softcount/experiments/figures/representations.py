@@ -28,17 +28,18 @@ LABELS = {f"{prefix}RECODE-{kind}": kind for prefix in ("", "window-") for kind 
 def jobs() -> list[Job]:
     """Every representation, whole and through a window of 5×5, seeds outermost."""
     found = []
+    maze = {"size": 11, "observation": "palette"}
     for seed in SEEDS:
         for prefix, options in (("", {}), ("window-", {"window": 5})):
             for kind in KINDS:
                 config = maze_config(
                     f"MEME-RECODE-{kind}",
                     seed,
-                    env_options={
-                        "size": 11, "layout": FIRST_LAYOUT + seed, "observation": "palette", **options,
+                    {
+                        "env_options": {**maze, "layout": FIRST_LAYOUT + seed, **options},
+                        "representation": SMALL if kind.startswith("CAS") else LAPTOP.representation,
                     },
-                    representation=SMALL if kind.startswith("CAS") else LAPTOP.representation,
-                )  # fmt: skip
+                )
                 found.append(job(f"{prefix}RECODE-{kind}", config))
     return found
 

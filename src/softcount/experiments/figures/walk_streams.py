@@ -252,7 +252,7 @@ def walk_jobs(
 def memory_config(**fields: Any) -> RecodeConfig:
     """The laptop preset's memory for these embeddings, with some fields replaced."""
     dim = LAPTOP.representation.embedding.dim
-    return replace(LAPTOP.memory, **{"dim": dim, "embeddings_per_step": NUM_ENVS, **fields})
+    return replace(LAPTOP.recode.memory, **{"dim": dim, "embeddings_per_step": NUM_ENVS, **fields})
 
 
 def draw_places(seed: int, window: int | None) -> list[Array]:

@@ -12,6 +12,7 @@ function clipSection() {
           "div",
           { class: "card clip", "data-run": index, style: `--ink:${colour(index)}` },
           runTitle(run, index),
+          taskTitle(clip),
         );
         if (clip.episodes) card.append(el("p", { class: "soft" }, describePlay(clip)));
         card.append(clip.image ? player(clip) : empty(clip.missing));

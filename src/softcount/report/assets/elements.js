@@ -62,7 +62,7 @@ function ticks(low, high, about) {
 // Colours: one per run, and viridis for amounts, without its two faintest ends.
 const colour = (index) => `var(--run-${index % 8})`;
 const swatch = (index) => el("i", { class: "swatch", style: `color:${colour(index)}` });
-const runGrid = () => el("div", { class: `grid ${RUNS.length > 2 ? "many" : "wide"}` });
+const runGrid = (num = RUNS.length) => el("div", { class: `grid ${num > 2 ? "many" : "wide"}` });
 const dashes = (index) => [null, "6 4", "2 3"][Math.floor(index / 8) % 3];
 const VIRIDIS = [
   "#482374",
@@ -142,5 +142,6 @@ function worldName(run) {
   const options = Object.entries(run.config).filter(([name]) => name.startsWith("env_options."));
   return [run.config.env, ...options.map(([name, value]) => `${name.slice(12)} ${value}`)].join(", ");
 }
+const taskTitle = ({ task }) => (task ? el("h4", { class: "task" }, task) : null);
 const runTitle = (run, index) =>
   RUNS.length > 1 ? el("div", { class: "head" }, el("h4", {}, swatch(index), run.name)) : null;

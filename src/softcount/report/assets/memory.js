@@ -1,10 +1,11 @@
-// The memory: atoms on their two main axes, area by count; histograms of counts and ages.
+// The memory, or that of each task: atoms on their two main axes, area by count; histograms of counts and ages.
 function memorySection() {
   const state = { by: "ages" };
-  const grid = runGrid();
-  const refresh = () => grid.replaceChildren(...RUNS.map((run, index) => memoryCard(run, index, state)));
+  const panels = RUNS.flatMap((run, index) => run.memories.map((memory) => ({ run, index, memory })));
+  const grid = runGrid(panels.length);
+  const refresh = () => grid.replaceChildren(...panels.map((panel) => memoryCard(panel, state)));
   refresh();
-  if (RUNS.every((run) => run.memory.missing)) return [grid];
+  if (panels.every(({ memory }) => memory.missing)) return [grid];
   const colours = choice("Colour of atoms", { ages: "Age", log10_counts: "Count" }, state.by, (by) => {
     state.by = by;
     refresh();
@@ -15,12 +16,12 @@ function memorySection() {
   ];
 }
 
-function memoryCard(run, index, state) {
-  const { memory } = run;
+function memoryCard({ run, index, memory }, state) {
   const card = el(
     "div",
     { class: "card memory", "data-run": index, style: `--ink:${colour(index)}` },
     runTitle(run, index),
+    taskTitle(memory),
   );
   if (memory.missing) {
     card.append(empty(memory.missing));

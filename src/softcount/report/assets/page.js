@@ -8,7 +8,7 @@ const SECTIONS = [
       : "By the last report that has the number.",
     summarySection,
   ],
-  ["world", "World", "Where the run has been, at its last checkpoint.", worldSection],
+  ["world", "World", "Where the run has been, at its last checkpoint; of several tasks, in each.", worldSection],
   [
     "clip",
     "What the agent does",
@@ -91,14 +91,15 @@ document.getElementById("bar").append(
 const sections = SECTIONS.map(([id, title, lead, make]) =>
   el("section", { id }, el("h2", {}, title), lead ? el("p", { class: "lead" }, lead) : null, make()),
 );
-const [summary, world, clip, ...others] = sections; // of one run, the world and what it does in it go side by side
+const [summary, world, clip, ...others] = sections;
+const isPair = RUNS.length === 1 && RUNS[0].worlds.length === 1; // a world and what is done in it, side by side
 document
   .getElementById("main")
   .replaceChildren(
     ...[
       notes(),
       summary,
-      ...(RUNS.length === 1 ? [el("div", { class: "pair" }, world, clip)] : [world, clip]),
+      ...(isPair ? [el("div", { class: "pair" }, world, clip)] : [world, clip]),
       ...others,
     ].filter(Boolean),
   );

@@ -1,10 +1,11 @@
-// The map of the world: cells coloured by when they were first seen, or by how often they were visited.
+// The map of each task's world: cells coloured by when they were first seen, or by how often they were visited.
 function worldSection() {
-  const mapped = RUNS.filter((run) => run.world.shape);
+  const panels = RUNS.flatMap((run, index) => run.worlds.map((world) => ({ run, index, world })));
+  const mapped = panels.filter(({ world }) => world.shape);
   const state = { by: "first_seen", path: false };
-  const grid = runGrid();
+  const grid = runGrid(panels.length);
   const refresh = () =>
-    grid.replaceChildren(...RUNS.map((run, index) => worldCard(run, index, state, mapped)));
+    grid.replaceChildren(...panels.map((panel) => worldCard(panel, state, mapped)));
   refresh();
   if (!mapped.length) return [grid];
   const path = el("input", {
@@ -14,7 +15,7 @@ function worldSection() {
       refresh();
     },
   });
-  const hasPath = mapped.some((run) => run.clip.cells && run.clip.cells.some(Boolean));
+  const hasPath = mapped.some(({ run }) => run.clip.cells && run.clip.cells.some(Boolean));
   return [
     el(
       "div",
@@ -34,9 +35,8 @@ function worldSection() {
   ];
 }
 
-function worldCard(run, index, state, mapped) {
-  const { world } = run;
-  const card = el("div", { class: "card map", "data-run": index }, runTitle(run, index));
+function worldCard({ run, index, world }, state, mapped) {
+  const card = el("div", { class: "card map", "data-run": index }, runTitle(run, index), taskTitle(world));
   if (world.visited !== undefined) {
     const of = world.places ? ` of ${whole(world.places)}` : "";
     card.append(
@@ -52,7 +52,8 @@ function worldCard(run, index, state, mapped) {
     card.append(empty(world.missing));
     return card;
   }
-  const alike = mapped.filter((other) => worldName(other) === worldName(run)); // these share one scale
+  const isAlike = (other) => worldName(other.run) === worldName(run) && other.world.task === world.task;
+  const alike = mapped.filter(isAlike); // these share one scale
   const top = alike.reduce((most, other) => Math.max(most, ...other.world[state.by]), 1);
   const share = (value) =>
     state.by === "visits" ? Math.log(value) / Math.max(Math.log(top), 1e-9) : value / top;
@@ -65,7 +66,7 @@ function worldCard(run, index, state, mapped) {
       viewBox: `0 0 ${columns} ${rows}`,
       class: world.floor ? "" : "unbounded",
       role: "img",
-      "aria-label": `Map of ${run.name}: ${world.visited} places visited`,
+      "aria-label": `Map of ${world.task || run.name}: ${world.visited} places visited`,
       style: `aspect-ratio:${columns}/${rows};max-width:${Math.round(460 * Math.max(1, columns / rows))}px`,
       onpointermove: (event) => tellCell(event, world),
       onpointerdown: (event) => tellCell(event, world),
@@ -74,7 +75,7 @@ function worldCard(run, index, state, mapped) {
     (world.floor || []).map((at) => cell("floor", at)),
     world.cells.map((at, i) => cell("seen", at, { fill: ramp(share(world[state.by][i])), "data-cell": i })),
     world.goal ? star(world.goal) : null,
-    state.path ? pathOnMap(run.clip.cells || []) : null,
+    state.path && world.task === (run.clip.task || null) ? pathOnMap(run.clip.cells || []) : null,
   );
   const key =
     state.by === "visits"

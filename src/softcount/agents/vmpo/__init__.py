@@ -1,0 +1,1 @@
+"""V-MPO: on-policy maximum a posteriori policy optimisation."""
