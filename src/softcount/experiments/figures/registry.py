@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from softcount.experiments.figures import (
     ages,
     atari,
+    atari_changes,
     atari_streams,
     bonuses,
     choices,
@@ -56,6 +57,7 @@ FIGURES: dict[str, Figure | Command] = {
         ages.FIGURE,
         atari.FIGURE,
         atari.MAP,
+        atari_changes.FIGURE,
         atari_streams.FIGURE,
         knobs.FIGURE,
         choices.FIGURE,
