@@ -6,7 +6,7 @@ import pytest
 
 from softcount import cli
 from softcount.config import with_fields
-from softcount.presets import LAPTOP, suited
+from softcount.presets import LAPTOP, LAPTOP_ATARI, suited
 from softcount.runs.run import Run
 
 
@@ -85,3 +85,23 @@ def test_figures_need_a_checkout(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.startswith("softcount figure: figures need a checkout of softcount")
     assert said.count("\n") == 1
+
+
+def test_tuples_can_be_options(trained):
+    words = ["--env-options", "size=21,20", "actions=NOOP,LEFT", "stack=3"]
+    cli.main(["train", "MEME-RECODE-FRAME", "--preset", "laptop-atari", *words])
+    (config,) = trained
+    changed = {"size": (21, 20), "actions": ("NOOP", "LEFT"), "stack": 3}
+    assert config == replace(suited(LAPTOP_ATARI, "MEME-RECODE-FRAME"), env_options=config.env_options)
+    assert config.env_options == LAPTOP_ATARI.env_options | changed
+
+
+@pytest.mark.parametrize(
+    ("env", "keeps"),
+    [("atari/pitfall", True), ("noisy-atari/hero", True), ("minigrid/MultiRoom-N6-v0", False)],
+)
+def test_another_game_of_the_same_console_keeps_the_presets_options(trained, env, keeps):
+    cli.main(["train", "MEME-COUNT", "--preset", "laptop-atari", "--env", env])
+    (config,) = trained
+    assert config.env == env
+    assert config.env_options == (LAPTOP_ATARI.env_options if keeps else {})

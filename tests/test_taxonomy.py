@@ -23,6 +23,8 @@ MORE = {
     "MEME": ("meme", "none", "none", "none"),
     "MEME-COUNT": ("meme", "place_count", "none", "none"),
     "RECODE-AP": (None, "recode", "ap", "none"),
+    "MEME-RECODE-FRAME": ("meme", "recode", "frame", "none"),
+    "EMM-FRAME": (None, "episodic", "frame", "none"),
     "RECODE-RANDOM": (None, "recode", "random", "none"),
     "EMM-CASM": (None, "episodic", "casm", "none"),
     "NGU-BYOL": (None, "ngu", "byol", "rnd"),

@@ -45,6 +45,7 @@ STEPS = 150_000
 FIRST_LAYOUT = 10
 DRAWINGS = 4
 SNAPSHOTS, SUMMARY = "places.jsonl", "summary.json"
+MODULE = "experiments.figures.agent_runs"
 
 
 def maze_config(agent: str, seed: int, changes: Mapping[str, Any] | None = None) -> RunConfig:
@@ -68,8 +69,8 @@ def job(name: str, config: RunConfig) -> Job:
     return Job(key=key, seed=config.seed, settings=settings, measure=lambda: train(key, config))
 
 
-def train(key: str, config: RunConfig, runs: Path = RUNS) -> dict[str, Any]:
-    """Trains in a process of its own, from where it was left; returns the summary."""
+def train(key: str, config: RunConfig, runs: Path = RUNS, module: str = MODULE) -> dict[str, Any]:
+    """Trains in a process of its own, from where it was left; returns the summary that `module` leaves."""
     folder = runs / key
     runs.mkdir(parents=True, exist_ok=True)
     wanted = runs / f"{key}.json"
@@ -79,7 +80,7 @@ def train(key: str, config: RunConfig, runs: Path = RUNS) -> dict[str, Any]:
         empty(folder)  # of another version of the configuration, or finished and taken away, or hardly begun
     store.write_atomically(wanted, to_json(config).encode())
     done = subprocess.run(
-        [sys.executable, "-m", "experiments.figures.agent_runs", str(folder)],
+        [sys.executable, "-m", module, str(folder)],
         env={**os.environ, **ALLOCATOR, "OMP_NUM_THREADS": "1"},
     )
     if done.returncode != 0:
@@ -100,7 +101,7 @@ def train_here(folder: Path, config: RunConfig, say: Callable[[str], None]) -> d
 
 def _follow(run: Run, say: Callable[[str], None]) -> dict[str, Any]:
     folder, config = run.folder, run.config
-    snapshots = _snapshots_until(folder, run.loop.num_steps)
+    snapshots = snapshots_until(folder, run.loop.num_steps)
     earlier = snapshots[-1] if snapshots else {"cpu_seconds": 0.0, "seconds": 0.0}
     started, views = time.monotonic(), views_of_places(config)
     started_cpu = time.process_time()
@@ -176,7 +177,7 @@ def _summarise(loop: LocalLoop, config: RunConfig, snapshots: Sequence[dict[str,
     }
 
 
-def _snapshots_until(folder: Path, step: int) -> list[dict[str, Any]]:
+def snapshots_until(folder: Path, step: int) -> list[dict[str, Any]]:
     """Reads the snapshots that the checkpoint knows of, and forgets later ones."""
     path = folder / SNAPSHOTS
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []

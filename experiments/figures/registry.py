@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 
 from experiments.figures import (
     ages,
+    atari,
+    atari_changes,
+    atari_streams,
     bonuses,
     choices,
     clusters,
@@ -52,6 +55,10 @@ FIGURES: dict[str, Figure | Command] = {
         representations.FIGURE,
         clusters.FIGURE,
         ages.FIGURE,
+        atari.FIGURE,
+        atari.MAP,
+        atari_changes.FIGURE,
+        atari_streams.FIGURE,
         knobs.FIGURE,
         choices.FIGURE,
         *elsewhere.COMMANDS,

@@ -14,7 +14,7 @@ from pathlib import Path
 import tyro
 
 from softcount.config import READERS, RunConfig, parts_read
-from softcount.envs.make import parse_option
+from softcount.envs.make import NOISY, parse_option
 from softcount.presets import PRESETS, suited
 from softcount.runs.allocator import ALLOCATOR
 
@@ -68,7 +68,8 @@ def train(arguments: list[str]) -> int:
         known.agent, rest = rest[0], rest[1:]
     default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
     if known.env is not None and known.env != default.env:
-        default = replace(default, env=known.env, env_options={})
+        options = default.env_options if _are_of_one_family(known.env, default.env) else {}
+        default = replace(default, env=known.env, env_options=options)
     default = replace(default, env_options=default.env_options | dict(map(parse_option, known.env_options)))
     description = (
         f"Trains an agent named as in the paper. First of all: --preset {'|'.join(PRESETS)} chooses the "
@@ -232,6 +233,12 @@ def _checkout() -> Path:
 def _is_softcount(project: Path) -> bool:
     """Says whether a project file is this project's: others have experiments too."""
     return project.is_file() and 'name = "softcount"' in project.read_text().splitlines()
+
+
+def _are_of_one_family(env: str, other: str) -> bool:
+    """Whether both are games of one console, say: then they have the same options."""
+    (family, slash, _), (family_of_other, _, _) = (e.removeprefix(NOISY).partition("/") for e in (env, other))
+    return bool(slash) and family == family_of_other
 
 
 def _plain(env: str) -> str:

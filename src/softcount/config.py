@@ -19,6 +19,7 @@ from softcount.bonuses.ngu import NguConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.bonuses.surprise import SurpriseConfig
 from softcount.bonuses.terminal import TerminalObservations
+from softcount.envs.make import Option
 from softcount.memory.memory import EngineName
 from softcount.replay.sequences import ReplayConfig
 from softcount.representations.make import RepresentationConfig
@@ -70,7 +71,7 @@ class RunConfig:
     """Agent, bonus and representation, named as in the paper."""
     env: str = "disco-maze"
     """Environment; `softcount list` shows them."""
-    env_options: dict[str, bool | int | float | str] = field(default_factory=dict)
+    env_options: dict[str, Option] = field(default_factory=dict)
     """Options of the environment, such as size or layout."""
     num_envs: int = 64
     """How many copies act side by side."""

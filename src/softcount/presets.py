@@ -26,7 +26,7 @@ from softcount.representations.make import GRID, GRID_TRAINER, RepresentationCon
 from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.taxonomy import parse
-from softcount.torsos import GridConfig, MlpConfig, SmallConfig
+from softcount.torsos import DqnConfig, GridConfig, MlpConfig, SmallConfig
 
 ATARI = RunConfig(
     env="atari/montezuma_revenge",
@@ -128,6 +128,44 @@ LAPTOP_21 = replace(
 each other: k is smaller, and with it the bandwidth (decision 145), and the goal is worth more than
 wandering about (147)."""
 
+SMALL_DQN = DqnConfig(channels=(16, 32), kernels=(6, 4), strides=(3, 2), hidden_sizes=(128,))
+
+LAPTOP_ATARI = replace(
+    LAPTOP,
+    agent="MEME-RECODE-FRAME",
+    env="atari/montezuma_revenge",
+    env_options={
+        "size": (42, 40),
+        "stack": 2,
+        "actions": ("NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "RIGHTFIRE", "LEFTFIRE"),
+        "life_loss_is_terminal": True,
+        "skip_deaths": True,
+        "clip_rewards": True,
+        "max_steps": 2000,
+        "limit_is_terminal": False,
+    },
+    meme=replace(
+        LAPTOP.meme,
+        network=NetworkConfig(torso=SMALL_DQN, core="none", core_size=128, head_size=128, num_mixtures=4),
+        loss=replace(LAPTOP.meme.loss, beta_max=0.2),
+        optimiser=replace(LAPTOP.meme.optimiser, learning_rate=5e-4),
+        replay=replace(LAPTOP.meme.replay, capacity=60_000, min_traces=200),
+        evaluation_epsilon=0.01,
+    ),
+    recode=replace(
+        LAPTOP.recode,
+        memory=replace(LAPTOP.recode.memory, size=5000, neighbours=5, warmup_atoms=2000, kernel_epsilon=1.0),
+    ),
+    representation=RepresentationConfig(
+        embedding=EmbeddingConfig(torso=SMALL_DQN, dim=32, layer_norm=True),
+        rnd=RndConfig(torso=SMALL_DQN, outputs=128, hidden_sizes=(128,)),
+        newest_channels=1,
+    ),
+    evaluation_episodes=10,
+    evaluate_every=250_000,
+)
+"""Montezuma's Revenge on one core; each field is explained in `docs/atari.md`."""
+
 VMPO_DM_HARD_8 = replace(
     DM_HARD_8,
     agent="VMPO-RECODE-AP",
@@ -175,6 +213,7 @@ VMPO_LAPTOP = replace(
 PRESETS = {
     "laptop": LAPTOP,
     "laptop-21": LAPTOP_21,
+    "laptop-atari": LAPTOP_ATARI,
     "atari": ATARI,
     "atari-letter": ATARI_LETTER,
     "dm-hard-8": DM_HARD_8,
@@ -192,7 +231,8 @@ def suited(preset: RunConfig, agent: str) -> RunConfig:
 
     Episodic bonuses are not relabelled: they depend on the episode. A predictor learns as in its paper, at
     a constant rate and without a slow copy, which are there to let an embedding settle. At the paper's
-    scale NGU's predictor has NGU's sizes. V-MPO has presets of its own for the same worlds.
+    scale NGU's predictor has NGU's sizes. V-MPO has presets of its own for the same worlds. Atoms need not
+    follow FRAME, which never changes.
 
     >>> suited(LAPTOP, "MEME-RECODE-AP") == LAPTOP, suited(LAPTOP, "MEME-NGU-AP").meme.relabel
     (True, False)
@@ -201,6 +241,8 @@ def suited(preset: RunConfig, agent: str) -> RunConfig:
     if recipe.agent == "vmpo":
         preset = next((own for other, own in VMPO_FOR if preset is other), preset)
     config = replace(preset, agent=agent)
+    if recipe.representation == "frame":
+        config = replace(config, recode=replace(preset.recode, reembed_every=0))
     if recipe.bonus in ("recode", "place_count", "none"):
         return config
     relabel = preset.meme.relabel and recipe.bonus == "surprise"

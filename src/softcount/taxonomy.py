@@ -26,8 +26,15 @@ from dataclasses import dataclass
 AGENTS = {"MEME": "meme", "VMPO": "vmpo"}
 """Base agents by their part of the name."""
 
-EMBEDDINGS = {"AP": "ap", "CASM": "casm", "CASnotM": "casnotm", "BYOL": "byol", "RANDOM": "random"}
-"""Representations that give an embedding."""
+EMBEDDINGS = {
+    "AP": "ap",
+    "CASM": "casm",
+    "CASnotM": "casnotm",
+    "BYOL": "byol",
+    "RANDOM": "random",
+    "FRAME": "frame",
+}
+"""Representations that give an embedding; FRAME, the picture itself made small, is ours."""
 
 ON_EMBEDDINGS = {"RECODE": ("recode", "none"), "EMM": ("episodic", "none"), "NGU": ("ngu", "rnd")}
 """Bonuses of an embedding, which the name must give: kind, and the kind of its surprise."""
@@ -52,7 +59,7 @@ class Recipe:
     bonus: str
     """`recode`, `episodic`, `ngu`, `surprise`, `place_count` or `none`."""
     representation: str
-    """`ap`, `casm`, `casnotm`, `byol`, `rnd`, `rnd-on-ap`, `random` or `none`."""
+    """`ap`, `casm`, `casnotm`, `byol`, `rnd`, `rnd-on-ap`, `random`, `frame` or `none`."""
     surprise: str = "none"
     """Where a second representation gives the surprise (NGU): `rnd`, else `none`."""
 

@@ -301,6 +301,13 @@ def test_one_gymnasium_environment_is_one_task():
         make_env("disco-maze,minigrid/MultiRoom-N6-v0")
 
 
+def test_commas_in_brackets_belong_to_a_value_and_not_to_the_list_of_tasks():
+    tasks = parse_tasks("atari/pitfall:size=(84,84):stack=2,disco-maze,atari/hero:actions=[UP,DOWN]")
+    assert [task.name for task in tasks] == ["atari/pitfall", "disco-maze", "atari/hero"]
+    assert tasks[0].options == {"size": (84, 84), "stack": 2}
+    assert tasks[2].options == {"actions": ("UP", "DOWN")}
+
+
 @pytest.mark.parametrize(
     ("text", "option"),
     [
@@ -311,7 +318,14 @@ def test_one_gymnasium_environment_is_one_task():
         ("view=rgb", ("view", "rgb")),
         ("view='rgb'", ("view", "rgb")),
         ("note=a=b", ("note", "a=b")),
-        ("size=(84, 84)", ("size", "(84, 84)")),
+        ("size=(84, 84)", ("size", (84, 84))),
+        ("size=84,84", ("size", (84, 84))),
+        ("size=[84,84]", ("size", (84, 84))),
+        ("actions=NOOP,LEFT", ("actions", ("NOOP", "LEFT"))),
+        ("actions=(NOOP,)", ("actions", ("NOOP",))),
+        ("mixed=true,1,0.5,a", ("mixed", (True, 1, 0.5, "a"))),
+        ("actions=()", ("actions", ())),
+        ("note={1: 2}", ("note", "{1: 2}")),
     ],
 )
 def test_values_of_options_are_read_as_what_they_look_like(text, option):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from softcount.experiments import vmpo_learning as driver
+from experiments import vmpo_learning as driver
 from softcount.launch.build import parse_agent
 
 ROOT = Path(__file__).parents[2]

@@ -1,15 +1,23 @@
 """Where the agent is in an Atari game, read from the console's 128 bytes of RAM.
 
-Montezuma's Revenge keeps the room in byte 3 and the position in bytes 42 (x) and 43 (y,
-upwards); a place is a room and a cell of 8 × 8 pixels. Its 24 rooms form a pyramid of
-four floors. Pitfall! keeps the room in byte 1: its 255 rooms are the states of an 8-bit
-shift register, so that the next room to the right of s is (s << 1) | (s₃ ⊕ s₄ ⊕ s₅ ⊕ s₇).
+    game                 a place is                      rooms from            x, y from
+    Montezuma's Revenge  a room and a cell of 8 × 8      byte 3                42, 43 (upwards)
+    Pitfall!             a room, one of 255 in a ring    byte 1
+    H.E.R.O.             a level, a room and a cell      bytes 117, 28         27, 31 (upwards)
+    Private Eye          a street and a cell             byte 92               63, 86 (upwards)
+    Venture              a room and a cell, level apart  byte 90 (8: outside)  85, 26
+    Q*bert               one of 21 cubes                                       43, 67
+
+Cells are 8 pixels wide. Each was looked at in pictures (`docs/atari.md`). Gravitar and Solaris have no places
+here: what their bytes mean is not known to us. Where a place cannot be told it is −1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
 
 from softcount.types import Array
 
@@ -21,19 +29,33 @@ class Places(Protocol):
 
     num_places: int | None
     map_shape: tuple[int, int]
+    tells_deaths: bool
 
-    def place(self, ram: Array) -> int: ...
+    def place(self, ram: Any) -> int: ...
+    def is_dying(self, ram: Array) -> bool: ...  # between a death and the next life
     def cell_of(self, place: int) -> tuple[int, int]: ...
+
+
+class WithoutDeaths:
+    """Places of games where nobody looked for what a death is."""
+
+    tells_deaths = False
+
+    def is_dying(self, ram: Array) -> bool:
+        return False
 
 
 class MontezumaPlaces:
     """Room and cell of the room; how many of the cells can be reached is not known.
+
+    The 24 rooms of a level form a pyramid of four floors.
 
     >>> MontezumaPlaces().cell_of(1 * 280)  # top left of room 1, the start, in the middle of the top floor
     (0, 80)
     """
 
     num_places: int | None = None
+    tells_deaths = True
     rows, columns = 14, 20  # y is 148-255 in play, x 0-159
     floor_starts = (0, 3, 8, 15)  # rooms 0-2, 3-7, 8-14, 15-23
     map_shape: tuple[int, int] = (4 * rows, 9 * columns)
@@ -45,6 +67,10 @@ class MontezumaPlaces:
         column = min(x // CELL_PIXELS, self.columns - 1)
         return (room * self.rows + row) * self.columns + column
 
+    def is_dying(self, ram: Array) -> bool:
+        """Byte 55 counts the death down; byte 54 plays its tune until the next life stands."""
+        return bool(ram[55] != 0 or ram[54] == 6)
+
     def cell_of(self, place: int) -> tuple[int, int]:
         """Lays the rooms out as the pyramid they are."""
         rest, column = divmod(place, self.columns)
@@ -54,8 +80,11 @@ class MontezumaPlaces:
         return floor * self.rows + row, along * self.columns + column
 
 
-class PitfallPlaces:
+class PitfallPlaces(WithoutDeaths):
     """The room, numbered along the ring from the start to the right; the map has 17 rooms to a line.
+
+    The 255 rooms are the states of an 8-bit shift register: the next room to the right of s is
+    (s << 1) | (s₃ ⊕ s₄ ⊕ s₅ ⊕ s₇).
 
     >>> places = PitfallPlaces()
     >>> [places.place({1: room}) for room in (196, 137, 18, 226)]  # start, two to the right, one to the left
@@ -80,4 +109,120 @@ class PitfallPlaces:
         return divmod(place, self.map_shape[1])
 
 
-PLACES: dict[str, type[Places]] = {"montezuma_revenge": MontezumaPlaces, "pitfall": PitfallPlaces}
+@dataclass(frozen=True, kw_only=True)
+class RoomPlaces(WithoutDeaths):
+    """A room and a cell in it, for games that keep all of these in bytes of their own.
+
+    >>> hero = PLACES["hero"]()
+    >>> hero.place({117: 0, 28: 0, 27: 32, 31: 138}), hero.cell_of(4)  # level 0, room 0, top floor
+    (4, (0, 4))
+    """
+
+    room_bytes: tuple[int, ...]
+    """Bytes of the room, the most significant first."""
+    rooms: tuple[int, ...]
+    """How many values each of them has."""
+    x_byte: int
+    y_byte: int
+    y_range: tuple[int, int]
+    """Values of y at the top and at the bottom; the first is the larger where y counts upwards."""
+    cell_height: int
+    """Steps of y in a cell."""
+    rooms_per_line: int
+    """Rooms beside each other on the map."""
+    num_places: int | None = None
+
+    columns = 160 // CELL_PIXELS
+
+    @property
+    def rows(self) -> int:
+        return abs(self.y_range[0] - self.y_range[1]) // self.cell_height + 1
+
+    @property
+    def map_shape(self) -> tuple[int, int]:  # type: ignore[override]
+        num_rooms = 1
+        for num in self.rooms:
+            num_rooms *= num
+        lines = -(-num_rooms // self.rooms_per_line)
+        return lines * self.rows, self.rooms_per_line * self.columns
+
+    def place(self, ram: Any) -> int:
+        """Numbers rooms times cells, cells from the top left."""
+        room = 0
+        for byte, num in zip(self.room_bytes, self.rooms, strict=True):
+            room = room * num + min(int(ram[byte]), num - 1)
+        depth = abs(self.y_range[0] - int(ram[self.y_byte])) // self.cell_height
+        column = min(int(ram[self.x_byte]) // CELL_PIXELS, self.columns - 1)
+        return (room * self.rows + min(depth, self.rows - 1)) * self.columns + column
+
+    def cell_of(self, place: int) -> tuple[int, int]:
+        """Lays the rooms out in lines, as they are numbered."""
+        rest, column = divmod(place, self.columns)
+        room, row = divmod(rest, self.rows)
+        line, along = divmod(room, self.rooms_per_line)
+        return line * self.rows + row, along * self.columns + column
+
+
+class QbertPlaces(WithoutDeaths):
+    """The cube that Q*bert stands on, from the top, line by line; nowhere while he jumps or falls.
+
+    >>> places = QbertPlaces()
+    >>> [places.place({43: x, 67: y}) for x, y in ((77, 25), (65, 53), (93, 53), (105, 81), (65, 25))]
+    [0, 1, 2, 5, -1]
+    """
+
+    num_places: int | None = 21
+    map_shape: tuple[int, int] = (6, 11)
+    top, line_height, half_width = (77, 25), 28, 13  # in pixels; x is off by up to two
+
+    def place(self, ram: Any) -> int:
+        """Finds the line from y, and the cube from x, which moves half a cube to the left with each line."""
+        line, between = divmod(int(ram[67]) - self.top[1], self.line_height)
+        doubled = (int(ram[43]) - self.top[0]) / self.half_width + line
+        cube = round(doubled / 2)
+        if between or not 0 <= cube <= line <= 5 or abs(doubled - 2 * cube) > 0.4:
+            return -1
+        return line * (line + 1) // 2 + cube
+
+    def cell_of(self, place: int) -> tuple[int, int]:
+        """Draws the pyramid."""
+        line = next(line for line in range(6) if place < (line + 1) * (line + 2) // 2)
+        return line, 5 - line + 2 * (place - line * (line + 1) // 2)
+
+
+PLACES: dict[str, Any] = {
+    "montezuma_revenge": MontezumaPlaces,
+    "pitfall": PitfallPlaces,
+    "hero": partial(
+        RoomPlaces,
+        room_bytes=(117, 28),
+        rooms=(20, 16),
+        x_byte=27,
+        y_byte=31,
+        y_range=(140, 0),
+        cell_height=8,
+        rooms_per_line=16,
+    ),
+    "private_eye": partial(
+        RoomPlaces,
+        room_bytes=(92,),
+        rooms=(32,),
+        x_byte=63,
+        y_byte=86,
+        y_range=(47, 0),
+        cell_height=8,
+        rooms_per_line=8,
+    ),
+    "venture": partial(
+        RoomPlaces,
+        room_bytes=(90,),
+        rooms=(9,),
+        x_byte=85,
+        y_byte=26,
+        y_range=(0, 79),
+        cell_height=4,
+        rooms_per_line=3,
+    ),
+    "qbert": QbertPlaces,
+}
+"""Makers of places by game."""

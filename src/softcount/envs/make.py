@@ -16,13 +16,15 @@ is there and what to install for the rest; an unknown name or option suggests th
 
 Commas make a list of tasks, colons give a task options of its own, and `family/all` stands
 for all names that a family lists: `disco-maze:layout=1,disco-maze:layout=2`, `minigrid/all`.
+A value with commas stands in brackets there: `atari/pitfall:size=(84,84)`.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.envs.families import FAMILIES, Family, configure, nearest
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
 NOISY = "noisy-"
 ALL = "all"
+THREADS = "num_threads"
+"""Option of families that let go of Python's lock: on how many threads copies are stepped."""
+Option: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...]
+"""What an option of an environment can be."""
 
 
 class Listing(NamedTuple):
@@ -128,7 +134,7 @@ def parse_tasks(text: str) -> list[Task]:
     ['disco-maze', 'vizdoom/my-way-home', 'vizdoom/my-way-home-sparse']
     """
     tasks = []
-    for element in text.split(","):
+    for element in re.split(r",(?![^(\[]*[)\]])", text):  # commas within brackets belong to a value
         name, *own = element.strip().split(":")
         if not name:
             raise ValueError(f"{text!r} has a task without a name; expected names separated by commas")
@@ -137,20 +143,32 @@ def parse_tasks(text: str) -> list[Task]:
     return tasks
 
 
-def parse_option(text: str) -> tuple[str, bool | int | float | str]:
+def parse_option(text: str) -> tuple[str, Option]:
     """Reads `name=value`: true, false and numbers are what they look like, everything else is a string.
+
+    Commas make a tuple, with or without brackets around it.
 
     >>> parse_option("lethal=false"), parse_option("size=7"), parse_option("view=rgb")
     (('lethal', False), ('size', 7), ('view', 'rgb'))
+    >>> parse_option("size=84,84"), parse_option("actions=(NOOP,)")
+    (('size', (84, 84)), ('actions', ('NOOP',)))
     """
     name, separator, value = text.partition("=")
     if not name or not separator:
         raise ValueError(f"{text!r} is no option; expected NAME=VALUE")
+    is_bracketed = value[:1] + value[-1:] in ("()", "[]")
+    if not is_bracketed and "," not in value:
+        return name, _parse_value(value)
+    parts = [part.strip() for part in (value[1:-1] if is_bracketed else value).split(",")]
+    return name, tuple(_parse_value(part) for part in parts if part)
+
+
+def _parse_value(value: str) -> bool | int | float | str:
     try:
         parsed = ast.literal_eval(value.title() if value in ("true", "false") else value)
     except (ValueError, SyntaxError):
-        parsed = value
-    return name, parsed if isinstance(parsed, bool | int | float | str) else value
+        return value
+    return parsed if isinstance(parsed, bool | int | float | str) else value
 
 
 def _expand(name: str) -> list[str]:
@@ -199,11 +217,13 @@ def _build(name: str, num_envs: int, seed: int, options: dict[str, Any], first_c
         return family.build_vector(rest, num_envs, seed, options)
     from softcount.envs.vector import GymnasiumVector
 
+    num_threads = options.get(THREADS, 1) if family.steps_on_threads else 1
+    own = {name: x for name, x in options.items() if not (family.steps_on_threads and name == THREADS)}
     envs: list[gymnasium.Env[Any, Any]] = []
     try:
         for i in range(num_envs):
-            envs.append(family.build(rest, first_copy + i, options))
-        return GymnasiumVector(envs, seed=seed)
+            envs.append(family.build(rest, first_copy + i, own))
+        return GymnasiumVector(envs, seed=seed, num_threads=num_threads)
     except BaseException:
         for env in envs:
             env.close()

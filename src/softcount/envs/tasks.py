@@ -65,6 +65,12 @@ class TaskVector:
         self.num_places = sum(known) if len(known) == len(envs) else None
         self._offsets = None if self.num_places is None else np.cumsum([0, *known[:-1]])
 
+    @property
+    def num_frames(self) -> int | None:
+        """Frames that all tasks have played so far, where all of them count."""
+        counts = [getattr(env, "num_frames", None) for env in self.envs]
+        return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
     def reset(self, seed: int | None = None) -> TimeStep:
         """Starts a new episode in every copy; a seed gives each task its own, derived from it."""
         if seed is None:

@@ -1,5 +1,8 @@
 """Turns Gymnasium environments into the project's vector environment, in one process.
 
+Copies may be stepped on several threads, which helps where they let go of Python's lock, as emulators do.
+Each copy has its own state and generator, so threads change the speed and nothing else.
+
 Gymnasium ends an episode with `terminated` or `truncated` and wants `reset` next. Here
 the true final observation is an ordinary row with `is_last`, the action given there is
 ignored, and the next row of that copy is the FIRST of a new episode; so no observation
@@ -11,6 +14,7 @@ Ground truth for measurement comes from `info["place"]` where an environment rep
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium
@@ -30,9 +34,13 @@ class GymnasiumVector:
     [1.0, 1.0]
     """
 
-    def __init__(self, envs: Sequence[gymnasium.Env[Any, Any]], *, seed: int = 0) -> None:
+    def __init__(
+        self, envs: Sequence[gymnasium.Env[Any, Any]], *, seed: int = 0, num_threads: int = 1
+    ) -> None:
         if not envs:
             raise ValueError("no environments were given; expected at least one")
+        if not isinstance(num_threads, int) or num_threads < 1:
+            raise ValueError(f"num_threads is {num_threads!r}; expected a whole number of at least 1")
         for i, env in enumerate(envs):
             if env.observation_space != envs[0].observation_space or env.action_space != envs[0].action_space:
                 raise ValueError(f"the spaces of copy {i} differ from those of copy 0; expected equal copies")
@@ -47,12 +55,22 @@ class GymnasiumVector:
         self._seed: int | None = seed
         self._is_over = np.ones(self.num_envs, bool)
         self._is_box = isinstance(envs[0].action_space, gymnasium.spaces.Box)
+        shares = np.array_split(np.arange(self.num_envs), min(num_threads, self.num_envs))
+        self._shares = [share.tolist() for share in shares]  # copies that one thread steps
+        self._pool = ThreadPoolExecutor(len(shares), "envs") if len(shares) > 1 else None
 
     @property
     def map_shape(self) -> tuple[int, int] | None:
         """Rows and columns of the map that `cell_of` points into, where there is one."""
         shape: tuple[int, int] | None = _attribute(self.envs[0], "map_shape")
         return shape
+
+    @property
+    def num_frames(self) -> int | None:
+        """Frames that all copies have played so far, where they count them."""
+        if _attribute(self.envs[0], "num_frames") is None:
+            return None
+        return sum(int(env.get_wrapper_attr("num_frames")) for env in self.envs)
 
     def cell_of(self, place: int) -> tuple[int, int]:
         """Returns where on the map a place lies."""
@@ -94,6 +112,8 @@ class GymnasiumVector:
 
     def close(self) -> None:
         """Closes every copy."""
+        if self._pool is not None:
+            self._pool.shutdown()
         for env in self.envs:
             env.close()
 
@@ -102,15 +122,23 @@ class GymnasiumVector:
         reward = np.zeros(self.num_envs, np.float32)
         is_terminal = np.zeros(self.num_envs, bool)
         is_over = np.zeros(self.num_envs, bool)
-        observations, infos = [], []
-        for i, env in enumerate(self.envs):
-            if is_first[i]:
-                observation, info = env.reset(seed=seeds[i])
-            else:
-                observation, reward[i], is_terminal[i], is_cut, info = env.step(actions[i])
-                is_over[i] = is_terminal[i] or is_cut
-            observations.append(observation)
-            infos.append(info)
+        observations: list[Any] = [None] * self.num_envs
+        infos: list[dict[str, Any]] = [{}] * self.num_envs
+
+        def advance(copies: list[int]) -> None:
+            for i in copies:
+                if is_first[i]:
+                    observations[i], infos[i] = self.envs[i].reset(seed=seeds[i])
+                else:
+                    row = self.envs[i].step(actions[i])
+                    observations[i], reward[i], is_terminal[i], is_cut, infos[i] = row
+                    is_over[i] = is_terminal[i] or is_cut
+
+        if self._pool is None:
+            advance(self._shares[0])
+        else:
+            for done in [self._pool.submit(advance, share) for share in self._shares]:
+                done.result()
         self._is_over = is_over
         place = np.array([info["place"] for info in infos], np.int64) if "place" in infos[0] else None
         return TimeStep(self._stack(observations), reward, is_first, is_over.copy(), is_terminal, place)

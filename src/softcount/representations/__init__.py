@@ -10,6 +10,7 @@ from softcount.representations.casm import Casm, CasmConfig
 from softcount.representations.compose import Both, Frozen, Function, Random
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.features import Representation, TensorFeatures
+from softcount.representations.frame import Frame, FrameConfig
 from softcount.representations.make import KINDS, RepresentationConfig, make_representation
 from softcount.representations.rnd import EmbeddingRndConfig, RandomDistillation, RndConfig
 from softcount.representations.trainer import RepresentationTrainer, TrainerConfig
@@ -24,6 +25,8 @@ __all__ = [
     "CasmConfig",
     "EmbeddingConfig",
     "EmbeddingRndConfig",
+    "Frame",
+    "FrameConfig",
     "Frozen",
     "Function",
     "KINDS",

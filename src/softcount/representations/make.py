@@ -1,6 +1,6 @@
 """Representations by name, and settings for small grids.
 
-    ap  casm  casnotm  byol  rnd  rnd-on-ap  random        and  "ap+rnd":  Both(embedding, surprise)
+    ap  casm  casnotm  byol  rnd  rnd-on-ap  random  frame   and  "ap+rnd":  Both(embedding, surprise)
 
 A name, the two specs and a seed give the same weights every time.
 """
@@ -18,11 +18,13 @@ from softcount.representations.casm import Casm, CasmConfig
 from softcount.representations.compose import Both, Random
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.features import Representation
+from softcount.representations.frame import Frame, FrameConfig
+from softcount.representations.newest import Newest, newest_spec
 from softcount.representations.rnd import EmbeddingRndConfig, RandomDistillation, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.types import ActionSpec, ObservationSpec
 
-KINDS = ("ap", "casm", "casnotm", "byol", "rnd", "rnd-on-ap", "random")
+KINDS = ("ap", "casm", "casnotm", "byol", "rnd", "rnd-on-ap", "random", "frame")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,10 @@ class RepresentationConfig:
     """Distillation from pixels."""
     rnd_on_embedding: EmbeddingRndConfig = field(default_factory=EmbeddingRndConfig)
     """Distillation from embeddings."""
+    frame: FrameConfig = field(default_factory=FrameConfig)
+    """The small picture that FRAME counts."""
+    newest_channels: int = 0
+    """Of images with stacked frames only so many channels are seen, the newest; 0 shows all."""
 
 
 GRID = RepresentationConfig(
@@ -70,6 +76,9 @@ def make_representation(
     ('Both', 16)
     """
     config = config or RepresentationConfig()
+    if config.newest_channels:
+        spec, rest = newest_spec(observation_spec, config.newest_channels), replace(config, newest_channels=0)
+        return Newest(make_representation(kind, spec, action_spec, rest, seed=seed), config.newest_channels)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if "+" in kind:
@@ -101,6 +110,8 @@ def _make(
         return RandomDistillation(on=ap, config=config.rnd_on_embedding, seed=seed)
     if kind == "random":
         return Random(spec, embedding=embedding)
+    if kind == "frame":
+        return Frame(spec, config.frame)
     raise ValueError(
         f"representation kind is {kind!r}; expected one of {', '.join(KINDS)}, or two joined by '+'"
     )

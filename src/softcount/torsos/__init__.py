@@ -200,7 +200,7 @@ class GridTorso(Torso):
             raise ValueError(f"the grid torso was given shape {spec.shape}; expected (H, W) or (H, W, C)")
         self.is_palette = len(spec.shape) == 2
         self.is_rgb = spec.dtype == "uint8" and spec.shape[2:] == (3,)
-        self.scale = _scale(spec)
+        self.scale = scale_of(spec)
         if self.is_palette:
             table = torch.randn(config.palette_size, config.channels)
             self.palette = nn.Parameter(config.palette_scale * table)
@@ -245,7 +245,7 @@ class ImageTorso(Torso):
         if len(spec.shape) not in (2, 3):
             raise ValueError(f"an image torso was given shape {spec.shape}; expected (H, W) or (H, W, C)")
         height, width, channels = (*spec.shape, 1)[:3]
-        self.scale = _scale(spec)
+        self.scale = scale_of(spec)
         if isinstance(config, NfNetConfig):
             self.body: nn.Module = NfNet(channels, config)
             self.drop_rates = config.drop_rates
@@ -273,7 +273,7 @@ class MlpTorso(Torso):
     def __init__(self, spec: ArraySpec, config: MlpConfig | None = None) -> None:
         super().__init__()
         sizes = (config or MlpConfig()).hidden_sizes
-        self.scale = _scale(spec)
+        self.scale = scale_of(spec)
         inputs = math.prod(spec.shape)
         self.dense = dense(inputs, sizes)
         self.out_features = (inputs, *sizes)[-1]
@@ -361,7 +361,8 @@ def _out_shape(height: int, width: int, config: DqnConfig) -> tuple[int, int, in
     return config.channels[-1], height, width
 
 
-def _scale(spec: ArraySpec) -> float:
+def scale_of(spec: ArraySpec) -> float:
+    """What observations are multiplied with: bytes become numbers in [0, 1]."""
     return 1 / 255 if spec.dtype == "uint8" else 1.0
 
 
