@@ -3,7 +3,7 @@
 import json
 import warnings
 
-from softcount.config import RunConfig, with_fields
+from softcount.config import RunConfig, only_read, with_fields
 from softcount.config_json import from_json
 
 
@@ -15,6 +15,6 @@ def read_kept(content: dict) -> RunConfig:
 
 
 def resolved(config: RunConfig) -> RunConfig:
-    """The same configuration with the memory's time step written out."""
+    """The same configuration with the memory's time step written out, and only what is read of it."""
     per_step = config.recode.memory.embeddings_per_step or config.num_envs
-    return with_fields(config, {"recode.memory.embeddings_per_step": per_step})
+    return only_read(with_fields(config, {"recode.memory.embeddings_per_step": per_step}))
