@@ -1,69 +1,40 @@
-"""All figures by name; `softcount figure` runs and draws them."""
+"""All figures by name; `softcount figure` runs and draws them.
+
+Every figure that a module of this folder has at its top is found: nothing needs to be listed here.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from types import ModuleType
 
-from experiments.figures import (
-    ages,
-    atari,
-    atari_changes,
-    atari_streams,
-    bonuses,
-    choices,
-    clusters,
-    cost,
-    discount,
-    discount_toy,
-    elsewhere,
-    frozen,
-    jobs,
-    knobs,
-    knobs_walks,
-    noise,
-    paper_scale,
-    reembedding,
-    removal_rules,
-    removal_toy,
-    representation_walks,
-    representations,
-    rnd_walks,
-    true_counts,
-)
+from experiments import figures
+from experiments.figures import jobs, paper_scale
 from experiments.figures.figure import Command, Figure
 
-FIGURES: dict[str, Figure | Command] = {
-    figure.name: figure
-    for figure in (
-        removal_toy.FIGURE,
-        discount_toy.FIGURE,
-        true_counts.FIGURE,
-        frozen.FIGURE,
-        rnd_walks.FIGURE,
-        representation_walks.FIGURE,
-        knobs_walks.FIGURE,
-        reembedding.FIGURE,
-        ages.STREAM,
-        cost.FIGURE,
-        bonuses.FIGURE,
-        bonuses.RND_ON_AP,
-        noise.FIGURE,
-        discount.FIGURE,
-        removal_rules.FIGURE,
-        representations.FIGURE,
-        clusters.FIGURE,
-        ages.FIGURE,
-        atari.FIGURE,
-        atari.MAP,
-        atari_changes.FIGURE,
-        atari_streams.FIGURE,
-        knobs.FIGURE,
-        choices.FIGURE,
-        *elsewhere.COMMANDS,
+
+@cache
+def all_figures() -> dict[str, Figure | Command]:
+    """Returns the figures of all modules by name, in the order of the alphabet."""
+    modules = (
+        importlib.import_module(f"{figures.__name__}.{m.name}")
+        for m in pkgutil.iter_modules(figures.__path__)
     )
-}
+    found = {figure.name: figure for module in modules for figure in _figures_of(module)}
+    return dict(sorted(found.items()))
+
+
+def _figures_of(module: ModuleType) -> Iterator[Figure | Command]:
+    """Yields the figures at the top of a module, alone or in tuples."""
+    for value in vars(module).values():
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, Figure | Command):
+                yield one
 
 
 def listing() -> str:
@@ -73,7 +44,7 @@ def listing() -> str:
         if jobs.RESULTS.exists()
         else [f"(no {jobs.RESULTS} here; the project's results are in its folder)"]
     )
-    for figure in FIGURES.values():
+    for figure in all_figures().values():
         lines += [
             f"{figure.name}   [{state_of(figure)}]   {figure.paper}",
             f"    {figure.claim}",
@@ -130,9 +101,10 @@ def paper_scale_of(name: str) -> str:
 
 
 def find(name: str) -> Figure | Command:
-    if name not in FIGURES:
-        raise ValueError(f"no figure is called {name!r}; expected one of {', '.join(FIGURES)}")
-    return FIGURES[name]
+    known = all_figures()
+    if name not in known:
+        raise ValueError(f"no figure is called {name!r}; expected one of {', '.join(known)}")
+    return known[name]
 
 
 def _run_command(figure: Command, plot_only: bool) -> None:

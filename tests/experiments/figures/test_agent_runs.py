@@ -13,7 +13,7 @@ from experiments.figures import agent_runs
 from experiments.figures.coverage import agreement
 from experiments.figures.figure import Figure
 from experiments.figures.jobs import path_of
-from experiments.figures.registry import FIGURES
+from experiments.figures.registry import all_figures
 from softcount.config import with_fields
 from softcount.config_json import from_json, to_json
 from softcount.envs.disco_maze import AGENT, PALETTE
@@ -151,7 +151,7 @@ def test_other_bonuses_learn_as_in_their_papers_and_only_shared_ones_are_relabel
 
 def test_committed_results_are_of_the_configurations_that_the_figures_have_now(monkeypatch):
     monkeypatch.setattr(agent_runs, "train", lambda key, config: config)
-    figures = [f for f in FIGURES.values() if isinstance(f, Figure) and f.folder == agent_runs.FOLDER]
+    figures = [f for f in all_figures().values() if isinstance(f, Figure) and f.folder == agent_runs.FOLDER]
     jobs = {job.key: job for figure in figures for job in figure.jobs()}
     results = {key: ROOT / path_of(agent_runs.FOLDER, key) for key in jobs}
     kept = {key: json.loads(path.read_text()) for key, path in results.items() if path.exists()}

@@ -40,7 +40,7 @@ def toy(tmp_path, monkeypatch):
         plot=plot,
         describe=lambda rows: [f"values {[row['value'] for row in rows]}"],
     )
-    monkeypatch.setitem(registry.FIGURES, "toy", figure)
+    monkeypatch.setitem(registry.all_figures(), "toy", figure)
     monkeypatch.setattr(jobs, "IMAGES", tmp_path / "images")
     return figure
 
@@ -69,7 +69,7 @@ def test_the_command_line_lists_and_makes_figures(toy, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert command_line.main(["list"]) == 0
     listed = capsys.readouterr().out
-    for name, figure in registry.FIGURES.items():
+    for name, figure in registry.all_figures().items():
         assert f"{name}   [" in listed
         assert figure.claim in listed
     assert "toy   [1 of 3 runs]   Fig. 11" in listed
@@ -81,12 +81,18 @@ def test_the_command_line_lists_and_makes_figures(toy, capsys, monkeypatch):
 
 def test_an_unknown_name_is_answered_with_the_known_ones(capsys):
     assert command_line.main(["bonusses"]) == 1
-    assert "expected one of removal_toy, discount_toy" in capsys.readouterr().err
+    assert "expected one of ages, ages_stream, atari" in capsys.readouterr().err
+
+
+def test_every_figure_is_found_once_without_a_list_of_them(toy):
+    sources = "".join(path.read_text() for path in (ROOT / "experiments/figures").glob("*.py"))
+    named = re.findall(r'\b(?:Figure|Command)\(\n\s+name="(\w+)"', sources)
+    assert sorted([*named, "toy"]) == sorted(registry.all_figures())
 
 
 def test_keys_of_jobs_are_unique_and_shared_runs_are_the_same_run():
     seen = {}
-    for figure in registry.FIGURES.values():
+    for figure in registry.all_figures().values():
         if isinstance(figure, Command):
             continue
         keys = [job.key for job in figure.jobs()]
@@ -97,7 +103,7 @@ def test_keys_of_jobs_are_unique_and_shared_runs_are_the_same_run():
 
 
 def test_every_modules_own_figure_is_registered_and_its_commands_exist():
-    for figure in registry.FIGURES.values():
+    for figure in registry.all_figures().values():
         for command in figure.commands if isinstance(figure, Command) else ():
             module = ROOT / Path(*command[0].split(".")).with_suffix(".py")
             assert module.is_file()
@@ -127,7 +133,7 @@ def test_a_figure_made_elsewhere_runs_its_commands(monkeypatch, tmp_path):
     assert called[3:] == [["experiments.noise_rewards", "run"]]  # and no further
     with pytest.raises(ValueError, match=r"bonuses has no seed 7; its seeds are \[0, 1, 2\]"):
         registry.make("bonuses", seeds=[7])
-    there = replace(registry.FIGURES["noise_rewards"], results=(tmp_path, tmp_path / "missing"))
+    there = replace(registry.all_figures()["noise_rewards"], results=(tmp_path, tmp_path / "missing"))
     assert registry.state_of(there) == "1 of 2 results"
 
 
@@ -145,7 +151,7 @@ def test_the_reproduction_page_has_every_figure_and_table_of_the_paper():
     commands = [cell for line in rows for cell in re.findall(r"`([a-z_0-9]+)[^`]*`", line.split(" | ")[3])]
     assert len(commands) > 30
     for name in [*commands, *re.findall(r"`softcount figure ([a-z_0-9]+)`", page + PAGES_TEXT)]:
-        assert name in {*registry.FIGURES, "list", "softcount"}
+        assert name in {*registry.all_figures(), "list", "softcount"}
 
 
 def test_the_numbers_of_the_reproduction_pages_are_those_of_the_results():
@@ -154,7 +160,7 @@ def test_the_numbers_of_the_reproduction_pages_are_those_of_the_results():
 
 
 def test_every_figure_of_ours_is_on_one_page():
-    ours = [name for name, figure in registry.FIGURES.items() if isinstance(figure, Figure)]
+    ours = [name for name, figure in registry.all_figures().items() if isinstance(figure, Figure)]
     assert sorted(name for name, _ in page.BLOCK.findall(PAGES_TEXT)) == sorted(ours)
 
 
