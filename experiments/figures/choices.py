@@ -91,7 +91,7 @@ def jobs() -> list[Job]:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Draws, a dot a seed: coverage against the same seed unchanged, sorted; and two measures of pay."""
+    """Draws, one dot per seed: coverage against the same seed unchanged, sorted; and two measures of pay."""
     figure = new_figure(13, 0.3 * len(CHANGES) + 1.2)
     panels = figure.subplots(1, 3, sharey=True)
     base = {row["seed"]: area(row) for row in rows if row["name"] == BASE}
@@ -117,7 +117,7 @@ def plot(rows: Sequence[Row]) -> Any:
     )
     panels[2].axvline(1, color="0.7", linewidth=0.8)
     figure.suptitle(
-        "11×11 Disco Maze, one change at a time (a dot a seed; red: nothing changed)", fontsize=10
+        "11×11 Disco Maze, one change at a time (one dot per seed; red: nothing changed)", fontsize=10
     )
     return figure
 

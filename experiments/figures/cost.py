@@ -83,7 +83,7 @@ def _job(bonus: str, size: int, seed: int, measure: Any) -> Job:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Time and bytes against atoms, or length of the episode; a dot a seed."""
+    """Time and bytes against atoms, or length of the episode; one dot per seed."""
     figure = new_figure(10, 3.8)
     left, right = figure.subplots(1, 2)
     labels = {"recode": "RECODE (x: |M|)", "episodic": "episodic memory (x: steps of the episode)"}

@@ -83,7 +83,7 @@ def plot(rows: Sequence[Row]) -> Any:
         axes.axhline(LAST[column], color=COLOURS[2], linestyle="--", label="the last square")
         axes.axhline(ALL[column], color=COLOURS[1], linestyle="--", label="all squares together")
         axes.set_xticks(range(len(DISCOUNTS)), [f"{discount:g}" for discount in DISCOUNTS])
-        axes.set(xlabel="γ (a dot a seed)", ylabel=label)
+        axes.set(xlabel="γ (one dot per seed)", ylabel=label)
         axes.legend(frameon=False, fontsize=8)
     return figure
 

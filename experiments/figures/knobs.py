@@ -59,7 +59,7 @@ def plot(rows: Sequence[Row]) -> Any:
         axes.set_xticks(range(len(names)), [f"{value:g}" for value in sorted(names)], fontsize=8)
         axes.set(xlabel=SYMBOLS[knob], ylim=(0, 1), xlim=(-0.5, len(names) - 0.5))
     figure.axes[0].set_ylabel("mean coverage over the run")
-    figure.suptitle("One knob of the memory at a time (red: the preset), a dot a seed", fontsize=10)
+    figure.suptitle("One knob of the memory at a time (red: the preset), one dot per seed", fontsize=10)
     return figure
 
 

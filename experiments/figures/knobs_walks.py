@@ -63,7 +63,7 @@ def values_of(rows: Sequence[Row], mode: str, knob: str, field: str) -> dict[Any
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Both measures by value of each knob, a dot a seed."""
+    """Both measures by value of each knob, one dot per seed."""
     figure = new_figure(15, 6)
     panels = figure.subplots(2, len(SWEEPS), sharey="row", sharex="col")
     preset = memory_config()
@@ -84,7 +84,7 @@ def plot(rows: Sequence[Row]) -> Any:
     panels[0, 0].set_ylabel("rank correlation\nwith true-count bonus")
     panels[1, 0].set_ylabel("pay of rare\nover common places")
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    figure.suptitle("One knob of the memory at a time (grey line: the preset), a dot a seed", fontsize=10)
+    figure.suptitle("One knob of the memory at a time (grey line: the preset), one dot per seed", fontsize=10)
     return figure
 
 
