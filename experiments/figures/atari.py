@@ -85,12 +85,16 @@ def _line(row: Row) -> str:
     first_key = next((report["step"] for report, num in zip(row["rows"], keys) if num), None)
     later = ", ".join(f"room {room} at {step:,}" for room, step in list(rooms.items())[1:])
     return (
-        f"{LABELS.get(row['name'], row['name'])}, seed {row['seed']}: {len(rooms)} rooms"
+        f"{LABELS.get(row['name'], row['name'])}, seed {row['seed']}: {_number(len(rooms), 'room')}"
         + (f" ({later})" if later else "")
-        + f", {len(row['places'])} positions, {keys[-1]} keys"
+        + f", {len(row['places'])} positions, {_number(keys[-1], 'key')}"
         + (f" (the first before {first_key:,})" if first_key else "")
         + f"; {row['steps']:,} steps, {last['frames']:,} frames, {row['cpu_seconds']:,.0f} CPU seconds"
     )
+
+
+def _number(num: int, name: str) -> str:
+    return f"{num} {name}" if num == 1 else f"{num} {name}s"
 
 
 def plot_map(rows: Sequence[Row]) -> Any:
