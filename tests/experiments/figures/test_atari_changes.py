@@ -1,10 +1,10 @@
 """Each change changes one thing."""
 
 import pytest
-
-from softcount.config_json import changes
 from softcount.experiments.figures import atari_changes
 from softcount.experiments.figures.atari_runs import atari_config
+
+from softcount.config_json import changes
 
 
 @pytest.mark.parametrize("change", [*atari_changes.FIELDS, *atari_changes.OPTIONS])
