@@ -130,12 +130,14 @@ def test_the_temperatures_loss_keeps_its_digits(name):
 
 
 def test_rows_that_are_not_chosen_do_not_enter_the_normalisation():
-    given, expected = read("very_negative_advantages")
-    advantage = numbers([*given["advantage"], 0.0])
+    given, expected = read("tiny_temperature")
+    advantage, eta = numbers([*given["advantage"], 2e5]), numbers(given["temperature"], True)
     is_chosen = torch.tensor([*expected["chosen"], False])
-    loss, psi = temperature_loss(advantage, is_chosen, numbers(given["temperature"]), given["eps_eta"])
+    loss, psi = temperature_loss(advantage, is_chosen, eta, given["eps_eta"])
+    loss.backward()
     close(psi, [*expected["psi"], 0.0])
     close(loss, expected["temperature_loss"])
+    close(eta.grad, expected["temperature_grad"])
 
 
 @pytest.mark.parametrize("limit", [0.5, 0.1, 0.01])
