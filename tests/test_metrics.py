@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from launch.small_vmpo import MAZE
 from launch.test_local import TINY
 
 from softcount import metrics
@@ -22,9 +23,11 @@ def test_the_page_of_the_docs_shows_the_table():
 
 
 def test_every_number_of_the_table_is_reported_by_a_run(tmp_path):
-    config = replace(TINY, steps=600, report_every=200, evaluate_every=300, overlap=False)
-    run = Run.create(tmp_path / "run", config)
-    reported = {name for _, report in run.train() for name in report}
-    run.close()
+    reported = set()
+    for agent, config in (("meme", TINY), ("vmpo", MAZE)):
+        config = replace(config, steps=600, report_every=200, evaluate_every=300, overlap=False)
+        run = Run.create(tmp_path / agent, config)
+        reported |= {name for _, report in run.train() for name in report}
+        run.close()
     elsewhere = {"eval/capped_score"}  # of worlds with known scores
     assert {metric.name for metric in metrics.METRICS} - reported == elsewhere
