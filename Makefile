@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
 	touch $@
 
 demo: install  ## the main job, with pictures in demo/
-	$(BIN)/python -m softcount.experiments.demo --out demo
+	$(BIN)/python -m experiments.demo --out demo
 
 test: install  ## the default test suite
 	$(BIN)/python -m pytest

@@ -1,6 +1,6 @@
 """How fast the agent trains, and where the time goes: environment steps per second, share of each role.
 
-    python benchmarks/agent.py                       # writes results/meme/benchmark.json
+    python -m benchmarks.agent                       # writes results/meme/benchmark.json
 
 On the 11x11 and 21x21 Disco Maze (laptop presets) and on Montezuma's Revenge (the paper's protocol, a
 small DQN torso, a memory for 50,000 atoms: as RECODE fills it there, and full of noise, which is the worst
@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments.montezuma import SMALL_ATARI
 from softcount.config import RunConfig
-from softcount.experiments.machine import machine
-from softcount.experiments.montezuma import SMALL_ATARI
 from softcount.launch.local import LocalLoop
+from softcount.measure.machine import machine
 from softcount.presets import LAPTOP, LAPTOP_21
 from softcount.runs.run import make_loop
 from softcount.torsos import palette

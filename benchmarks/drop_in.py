@@ -19,8 +19,8 @@ from pathlib import Path
 
 import torch
 
-from softcount.experiments.machine import machine
 from softcount.integrations.reward import IntrinsicReward
+from softcount.measure.machine import machine
 from softcount.roles.memory_server import MemoryServer
 from softcount.store import write_atomically
 

@@ -28,7 +28,7 @@ from softcount.envs.eight_rooms.playing import random_actions
 from softcount.envs.eight_rooms.tasks import TASKS
 from softcount.envs.make import make
 from softcount.envs.nine_actions import ACTIONS, action_table
-from softcount.experiments.machine import machine
+from softcount.measure.machine import machine
 
 COPIES, REPEAT = 32, 4
 TABLE = np.array([[entry.get(name, 0.0) for name in ACTIONS] for entry in action_table()], np.float32)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from softcount.envs.make import make, make_env
-from softcount.experiments.machine import processor
+from softcount.measure.machine import processor
 
 CASES: list[tuple[str, dict[str, Any], int, int]] = [
     # name, options, copies of the vectorised one, steps of all copies

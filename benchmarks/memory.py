@@ -28,7 +28,7 @@ import faiss
 import numpy as np
 
 from softcount.envs.streams import filled_state, make_stream
-from softcount.experiments.machine import processor
+from softcount.measure.machine import processor
 from softcount.memory import RecodeConfig
 from softcount.memory.native_engine import NativeEngine
 from softcount.memory.recode import NumpyEngine

@@ -29,7 +29,7 @@ import torch
 
 from softcount.envs.families import EIGHT_GAMES
 from softcount.envs.make import make
-from softcount.experiments.machine import machine
+from softcount.measure.machine import machine
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.representations import EmbeddingConfig, RepresentationTrainer, make_representation
 from softcount.representations.make import GRID, KINDS, RepresentationConfig

@@ -90,7 +90,7 @@ def main() -> None:
         return
     if arguments.before is None:
         parser.error("--before is missing; expected a checkout of the commit before, with its .venv")
-    from softcount.experiments.machine import machine
+    from softcount.measure.machine import machine
 
     started = time.monotonic()
     found = {

@@ -279,7 +279,7 @@ def test_what_a_kill_left_behind_is_known_by_name_and_removed(tmp_path, monkeypa
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the shim intercepts Linux's C library")
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="the shim is compiled with gcc")
 def test_a_fault_at_any_file_operation_leaves_a_whole_checkpoint_and_no_rubbish(tmp_path):
-    here, shim = Path(__file__).parent, tmp_path / "faults.so"
+    here, shim = Path(__file__).parent / "runs", tmp_path / "faults.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", shim, here / "faults.c", "-ldl"], check=True)
     (tmp_path / "run").mkdir()
     result = subprocess.run(

@@ -65,6 +65,28 @@ def test_an_option_of_a_part_that_the_agent_does_not_read_is_refused(trained, ca
     assert trained[0].ngu.largest_factor == 3
 
 
+def test_figures_are_made_by_the_experiments_of_the_checkout(tmp_path, monkeypatch):
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/__main__.py").write_text(
+        "import sys, pathlib\npathlib.Path('made').write_text(' '.join(sys.argv[1:]))\nsys.exit(7)\n"
+    )
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "softcount"\n')
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path / "docs")
+    assert cli.main(["figure", "bonuses", "--seeds", "1"]) == 7
+    assert (tmp_path / "made").read_text() == "bonuses --seeds 1"
+
+
+def test_figures_need_a_checkout(tmp_path, monkeypatch, capsys):
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "another"\n')
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["figure", "list"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("softcount figure: figures need a checkout of softcount")
+    assert said.count("\n") == 1
+
+
 def test_tuples_can_be_options(trained):
     words = ["--env-options", "size=21,20", "actions=NOOP,LEFT", "stack=3"]
     cli.main(["train", "MEME-RECODE-FRAME", "--preset", "laptop-atari", *words])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -128,28 +129,8 @@ def inspect(arguments: list[str]) -> int:
 
 
 def figure(arguments: list[str]) -> int:
-    """softcount figure NAME: runs what is missing of a figure and draws it; `list` shows them all."""
-    parser = argparse.ArgumentParser("softcount figure", description=figure.__doc__)
-    parser.add_argument("names", nargs="+", metavar="NAME", help="names of figures, or `list`")
-    parser.add_argument(
-        "--scale",
-        choices=("laptop", "paper"),
-        default="laptop",
-        help="laptop (default): run and draw it here; paper: only print the commands of the paper's own runs",
-    )
-    parser.add_argument("--plot-only", action="store_true", help="draw what is there, run nothing")
-    parser.add_argument("--seeds", type=int, nargs="+", help="run these seeds only (figures of runs)")
-    parsed = parser.parse_args(arguments)
-    from softcount.experiments.figures import registry
-
-    for name in parsed.names:
-        if name == "list":
-            print(registry.listing())
-        elif parsed.scale == "paper":
-            print(registry.paper_scale_of(name))
-        else:
-            registry.make(name, seeds=parsed.seeds, plot_only=parsed.plot_only)
-    return 0
+    """softcount figure NAME: starts `python -m experiments` in the checkout that this folder belongs to."""
+    return subprocess.run([sys.executable, "-m", "experiments", *arguments], cwd=_checkout()).returncode
 
 
 def report(arguments: list[str]) -> int:
@@ -236,6 +217,22 @@ def _check_read(agent: str, options: Sequence[str]) -> None:
                 f"{option.partition('=')[0]} would do nothing: {agent} does not read {part!r}, "
                 f"{READERS[part]} would; it reads {', '.join(read)}"
             )
+
+
+def _checkout() -> Path:
+    """Returns the folder with the project's experiments: the current one, or one above it."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "experiments").is_dir() and _is_softcount(folder / "pyproject.toml"):
+            return folder
+    raise ValueError(
+        f"figures need a checkout of softcount, and {here} is in none; clone the project and call this there"
+    )
+
+
+def _is_softcount(project: Path) -> bool:
+    """Says whether a project file is this project's: others have experiments too."""
+    return project.is_file() and 'name = "softcount"' in project.read_text().splitlines()
 
 
 def _are_of_one_family(env: str, other: str) -> bool:

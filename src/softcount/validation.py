@@ -25,8 +25,9 @@ class Rule(NamedTuple):
     holds: Callable[[Any], bool]
 
 
-def at_least(least: float) -> Rule:
-    return Rule(f"at least {least}", lambda value: value >= least)
+def at_least(least: float, *, at_most: float = math.inf) -> Rule:
+    words = f"at least {least}" + ("" if at_most == math.inf else f" and at most {at_most:,}")
+    return Rule(words, lambda value: least <= value <= at_most)
 
 
 def above(limit: float) -> Rule:

@@ -35,7 +35,7 @@ SMALL = RepresentationConfig(
 NAMES = [
     f"{bonus}-{embedding}"
     for bonus in ("RECODE", "EMM", "NGU")
-    for embedding in ("AP", "CASM", "CASnotM", "BYOL", "RANDOM")
+    for embedding in ("AP", "CASM", "CASnotM", "BYOL", "RANDOM", "FRAME")
 ] + ["RND", "RNDonAP", "BYOL-Explore"]
 
 

@@ -10,7 +10,7 @@ from softcount.envs.dm_hard_8 import LEVELS
 from softcount.envs.make import listing, make, make_env, parse_option, parse_tasks
 from softcount.envs.noise import NoisyVector
 from softcount.envs.tasks import TaskVector, seeds_of_tasks
-from softcount.types import ArraySpec, DiscreteActions, VectorEnv
+from softcount.types import ArraySpec, ContinuousActions, DiscreteActions, VectorEnv
 
 
 @pytest.mark.parametrize(
@@ -332,3 +332,16 @@ def test_values_of_options_are_read_as_what_they_look_like(text, option):
     name, value = parse_option(text)
     assert (name, value) == option
     assert type(value) is type(option[1])
+
+
+def test_registered_environments_and_toys_are_made_by_name():
+    pole = make("gym/CartPole-v1", num_envs=2)
+    assert pole.reset(seed=0).observation.shape == (2, 4)
+    assert make("gym/MountainCarContinuous-v0").action_spec == ContinuousActions((-1.0,), (1.0,))
+    chain = make("toy/chain", num_envs=3, length=5)
+    assert chain.reset(seed=0).observation.shape == (3, 6)
+    assert make_env("toy/catch", rows=4).reset(seed=0)[0].shape == (4, 5)
+    with pytest.raises(ValueError, match="did you mean 'gym/CartPole-v1'"):
+        make("gym/CartPole-v9")
+    with pytest.raises(ValueError, match="Chain has no option 'lenght'; did you mean 'length'"):
+        make("toy/chain", lenght=5)

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from softcount.experiments.drop_in_counts import CountingVectorEnv, counting_vec_env
+from experiments.drop_in_counts import CountingVectorEnv, counting_vec_env
 
 
 class Corridor(gymnasium.Env):

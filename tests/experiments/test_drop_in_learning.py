@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("tyro")
-from softcount.experiments import drop_in_learning
+from experiments import drop_in_learning
 
 
 @pytest.mark.parametrize("agent", drop_in_learning.AGENTS)

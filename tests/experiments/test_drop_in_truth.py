@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from experiments import drop_in_truth
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
-from softcount.experiments import drop_in_truth
 from softcount.integrations import SMALL_WORLD
 
 

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from softcount.experiments import eight_rooms
+from experiments import eight_rooms
 
 
 @pytest.mark.parametrize("who", ["solver", "random"])

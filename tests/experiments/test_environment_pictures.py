@@ -1,6 +1,6 @@
 import numpy as np
 
-from softcount.experiments.environment_pictures import PICTURES, Picture, draw, play
+from experiments.environment_pictures import PICTURES, Picture, draw, play
 
 
 def test_random_play_is_counted_and_drawn(tmp_path):

@@ -8,13 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from experiments.kept import read_kept, resolved
+from kept_results import read_kept, resolved
 from launch.test_local import TINY
 
-from softcount.config_json import to_tree
-from softcount.envs.make import make
-from softcount.experiments.demo import AGENTS
-from softcount.experiments.maze_goal import (
+from experiments.demo import AGENTS
+from experiments.maze_goal import (
     PRESET_OF,
     draw,
     is_solved,
@@ -26,6 +24,8 @@ from softcount.experiments.maze_goal import (
     total_seconds,
     train,
 )
+from softcount.config_json import to_tree
+from softcount.envs.make import make
 from softcount.presets import PRESETS, suited
 from softcount.runs.run import Run
 from softcount.taxonomy import parse
@@ -193,7 +193,7 @@ def test_a_run_is_begun_with_the_preset_of_its_size_and_ends_when_it_is_solved_o
         (folder / "checkpoints" / "manifest.json").write_text(json.dumps(manifest))
         return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr("softcount.experiments.maze_goal.subprocess.run", run)
+    monkeypatch.setattr("experiments.maze_goal.subprocess.run", run)
     (setting,) = settings(["MEME"], size, [4], [3], 1000)
     solves_at = 200
     train(setting, tmp_path, ["--no-overlap"], stretch=100, solved=0.9, stalled=500)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from softcount.experiments import meme_learning as experiment
-from softcount.experiments.meme_learning import CURVE_POINTS, NUM_ENVS, TASKS, build, draw, plot, run
+from experiments import meme_learning as experiment
+from experiments.meme_learning import CURVE_POINTS, NUM_ENVS, TASKS, build, draw, plot, run
 
 
 def short(task):

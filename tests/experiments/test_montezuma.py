@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from launch.test_local import TINY
 
-from softcount.experiments import montezuma
-from softcount.experiments.montezuma import draw, rooms, summarise, train
+from experiments import montezuma
+from experiments.montezuma import draw, rooms, summarise, train
 
 
 def test_rooms_are_read_from_places():

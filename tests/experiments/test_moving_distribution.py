@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from softcount.experiments import moving_distribution as demo
+from experiments import moving_distribution as demo
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softcount.experiments.noise_rewards import CHUNK, EDGES, by_visits, draw
+from experiments.noise_rewards import CHUNK, EDGES, by_visits, draw
 
 
 def test_rewards_are_filed_under_visits_and_measured_by_places_never_visited():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
-from softcount.experiments.palette_start import (
+from experiments.palette_start import (
     RATES,
     REGIONS,
     SCALES,
@@ -15,6 +14,7 @@ from softcount.experiments.palette_start import (
     run,
     transitions,
 )
+from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
 from softcount.representations.compose import Function
 from softcount.representations.trainer import RepresentationTrainer
 

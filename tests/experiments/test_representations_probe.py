@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.representations_probe import SETTINGS, draw, floors, linear_probe, nearest, spread
 from softcount.envs.disco_maze import AGENT, DiscoMaze, DiscoMazeConfig
-from softcount.experiments.maze_walks import Walks, screens, static, steer, walk
-from softcount.experiments.representations_probe import SETTINGS, draw, floors, linear_probe, nearest, spread
+from softcount.envs.walks import Walks, screens, static, steer, walk
 
 
 def record(**options):

@@ -1,6 +1,6 @@
 """Makes the code wrong, one line at a time, and fails if no test notices.
 
-    PYTHONPATH=tests python -m mutants                 all of them, about ten minutes on two cores
+    PYTHONPATH=tests python -m mutants                 all of them
     PYTHONPATH=tests python -m mutants --tenth         a tenth that goes by the commit
     PYTHONPATH=tests python -m mutants --only memory roles/3    an area, a single one, or those of a file
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from mutants.entries import EQUIVALENT, LISTS, ROOT, Mutant, problems, read, read_list
 from mutants.judging import CRASHED, HUNG, KILLED, Court, Verdict
-from softcount.experiments.machine import machine
+from softcount.measure.machine import machine
 
 NOBODY, BY_COMMIT = -1, -2
 

@@ -5,7 +5,7 @@
 
 Mutants are Cosmic Ray's; they run as those of the lists do, on the tests of their area. Those that only
 change an annotation or a docstring are left out, and so are those that are no Python. Survivors are for
-people to read, so the command does not fail.
+people to read, so the command does not fail. Results are kept as they come.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mutants.entries import ROOT, Mutant
-from mutants.judging import Court, Verdict
-from softcount.experiments.machine import machine
+from mutants.judging import SURVIVED, Court, Verdict
+from softcount.measure.machine import machine
 
 SOURCES = ROOT / "src" / "softcount"
 TESTS = {
@@ -131,23 +131,20 @@ def main() -> None:
     verdicts: list[Verdict] = []
     for verdict in court.judge(mutants):
         verdicts.append(verdict)
-        print(
-            f"{len(verdicts)}/{len(mutants)} {verdict.seconds} s {verdict.mutant.file}: {verdict.outcome}",
-            flush=True,
-        )
+        kept = {
+            "machine": machine(),
+            "seed": asked.seed,
+            "num_all": num_all,
+            "num_drawn": len(mutants),
+            "outcomes": dict(Counter(x.outcome for x in verdicts)),
+            "seconds": round(time.monotonic() - started, 1),
+            "mutants": [as_record(x) for x in verdicts],
+        }
+        asked.out.parent.mkdir(parents=True, exist_ok=True)  # written each time: it may be stopped on the way
+        asked.out.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        told = kept["mutants"][-1]["change"] if verdict.outcome == SURVIVED else ""
+        print(f"{len(verdicts)}/{len(mutants)} {verdict.mutant.file}: {verdict.outcome} {told}", flush=True)
     court.close()
-    record = {
-        "machine": machine(),
-        "seed": asked.seed,
-        "num_all": num_all,
-        "num_drawn": len(mutants),
-        "outcomes": dict(Counter(x.outcome for x in verdicts)),
-        "seconds": round(time.monotonic() - started, 1),
-        "mutants": [as_record(x) for x in verdicts],
-    }
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(record["outcomes"])
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def resolve(name):
 def test_the_row_names_code_and_tests_that_exist(row):
     _, code, tests = row
     names, guards = (
-        re.findall(r"`(softcount[\w.]*)`", code),
+        re.findall(r"`((?:softcount|experiments)[\w.]*)`", code),
         re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", tests),
     )
     assert names, f"no code is named in {code!r}"

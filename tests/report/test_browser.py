@@ -201,7 +201,7 @@ def test_searching_the_configuration_leaves_what_matches(driver, pages):
         box.value = "count_disc"; box.dispatchEvent(new Event("input"));"""
     )
     rows = "[...document.querySelectorAll('#configuration tr[data-field]')].filter((row) => row.offsetHeight)"
-    assert ask(driver, f"{rows}.map((row) => row.dataset.field)") == ["memory.count_discount"]
+    assert ask(driver, f"{rows}.map((row) => row.dataset.field)") == ["recode.memory.count_discount"]
 
 
 def test_what_is_not_there_is_said(driver, pages):

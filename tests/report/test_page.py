@@ -87,7 +87,7 @@ def test_the_configuration_is_complete(run, shown):
                 yield path + name, value if isinstance(value, str) else json.dumps(value)
 
     assert shown["config"] == dict(leaves(json.loads((run / "config.json").read_text())))
-    assert shown["config"]["memory.size"] == "30"
+    assert shown["config"]["recode.memory.size"] == "30"
 
 
 def test_a_run_without_bonus_and_evaluation_says_what_it_lacks(plain_run, tmp_path):

@@ -61,11 +61,20 @@ def test_a_frame_learns_nothing():
     assert trainer.acting_state() == {}
 
 
-@pytest.mark.parametrize("spec", [{"a": ArraySpec((3,), "float32")}, ArraySpec((), "float32")])
-def test_what_is_no_picture_is_refused(spec):
-    with pytest.raises(ValueError, match="expected one picture or one flat vector"):
-        Frame(spec)
-    with pytest.raises(ValueError, match="FrameConfig is 0 × 10 cells; expected at least 1 × 1"):
+def test_parts_of_a_dict_stand_one_after_the_other():
+    specs = {"view": ArraySpec((4, 6, 1), "uint8"), "speed": ArraySpec((), "float32")}
+    frame = Frame(specs, FrameConfig(rows=2, columns=2))
+    view = torch.zeros(2, 1, 4, 6, 1, dtype=torch.uint8)
+    view[1, 0, :2, 3:] = 255
+    observation = {"view": view, "speed": torch.tensor([[0.5], [-2.0]])}
+    assert frame.dim == 5
+    assert frame.embed(observation)[:, 0].tolist() == [[0, 0, 0, 0, 0.5], [0, 1, 0, 0, -2.0]]
+
+
+def test_what_is_no_picture_is_refused():
+    with pytest.raises(ValueError, match="expected pictures and flat vectors"):
+        Frame(ArraySpec((2, 3, 4, 5), "uint8"))
+    with pytest.raises(ValueError, match=r"FrameConfig\.rows is 0; expected at least 1"):
         FrameConfig(rows=0)
 
 

@@ -49,7 +49,10 @@ class Statistics(NamedTuple):
 def art(
     statistics: Statistics, targets: Tensor, task: Tensor, is_valid: Tensor, config: PopArtConfig
 ) -> Statistics:
-    """Takes returns into the statistics; `targets`, `task` and `is_valid` have one shape."""
+    """Takes returns into the statistics; `targets`, `task` and `is_valid` have one shape.
+
+    Statistics of tasks without returns stay as they are.
+    """
     targets, task = targets[is_valid].double(), task[is_valid]
     zeros = torch.zeros_like(statistics.mean)
     num = zeros.index_add(0, task, torch.ones_like(targets))
@@ -60,8 +63,7 @@ def art(
     new_mean = statistics.mean + weight * (mean - statistics.mean)
     new_second = statistics.second + weight * (second - statistics.second)
     variance = (new_second - new_mean.square()).clamp(config.scale_least**2, config.scale_most**2)
-    scale = torch.where(num > 0, variance.sqrt(), statistics.scale)  # absent tasks stay as they are
-    return Statistics(new_mean, new_second, scale)
+    return Statistics(new_mean, new_second, variance.sqrt())
 
 
 def pop(weight: Tensor, bias: Tensor, old: Statistics, new: Statistics) -> tuple[Tensor, Tensor]:

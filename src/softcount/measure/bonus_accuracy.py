@@ -6,10 +6,8 @@ Every place of the world is looked at a few times and scored, which changes noth
     visited        median of r^i over places visited before, `unvisited` over the others
     unvisited_least   the smallest r^i of the others: a frontier that is taken for a well-known place stops
                    exploration, and no average shows it
-    overlooked     the same among places visited before: 1/√N over r^i, largest of them, in units of its
-                   median: near 1 if all are paid in proportion, 10 if one is paid a tenth of what it
-                   deserves. Bonuses that add a constant to N or √N (true counts, RECODE's n₀) give up to
-                   1.4 or 2 for one visit alone
+    overlooked     the same among places visited before, see `scored_places`. Bonuses that add a constant
+                   to N or √N (true counts, RECODE's n₀) give up to 1.4 or 2 for one visit alone
     noise          squared distance of embeddings of ONE place to their mean, over the squared distance
                    to the nearest other place, median over places: below 1, they can be told apart
 
@@ -23,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from softcount.measure.coverage import Coverage
+from softcount.measure.scored_places import overlooked
 from softcount.roles.actor import Actor
 from softcount.roles.inference import Inference
 from softcount.roles.memory_server import MemoryServer
@@ -66,9 +65,9 @@ def compare(paid: Array, visits: Array) -> dict[str, float]:
     }
     if not is_known.all():
         measures["unvisited_least"] = round(float(mean[~is_known].min()), 6)
-    if is_known.any():
-        missing = visits[is_known] ** -0.5 / np.maximum(mean[is_known], 1e-12)
-        measures["overlooked"] = round(float(missing.max() / np.median(missing)), 6)
+    worst = overlooked(mean, visits)
+    if worst is not None:
+        measures["overlooked"] = round(worst, 6)
     if is_known.sum() > 1 and np.ptp(visits[is_known]) > 0 and np.ptp(mean[is_known]) > 0:
         logs = np.log(np.maximum(mean[is_known], 1e-12)), -0.5 * np.log(visits[is_known])
         measures["correlation"] = round(float(np.corrcoef(*logs)[0, 1]), 6)

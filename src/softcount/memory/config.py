@@ -52,7 +52,7 @@ class RecodeConfig:
     """Every embedding becomes an atom until there are this many (or |M|). Decision 4."""
 
     def __post_init__(self) -> None:
-        number = between(1, MOST)
+        number = at_least(1, at_most=MOST)
         check_fields(
             self,
             size=number,

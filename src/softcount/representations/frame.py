@@ -4,21 +4,25 @@
 
 Two observations are near each other where their pictures are alike: a small thing that moves changes one
 cell or two. That orders visits well where the agent is a good part of what changes on the screen, and
-badly where noise or colours do. Flat vectors are taken as they are. Decision 220.
+badly where noise or colours do. Flat vectors are taken as they are, parts of a dict one after the other.
+Decision 220.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from softcount.representations.features import Representation, TensorFeatures
-from softcount.torsos import scale_of
-from softcount.types import ArraySpec, ObservationSpec
+from softcount.torsos import first_leaf, scale_of
+from softcount.types import ObservationSpec, map_arrays
+from softcount.validation import at_least, check_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +35,7 @@ class FrameConfig:
     """Cells from left to right."""
 
     def __post_init__(self) -> None:
-        if self.rows < 1 or self.columns < 1:
-            raise ValueError(f"FrameConfig is {self.rows} × {self.columns} cells; expected at least 1 × 1")
+        check_fields(self, rows=at_least(1), columns=at_least(1))
 
 
 class Frame(Representation):
@@ -47,11 +50,17 @@ class Frame(Representation):
 
     def __init__(self, observation_spec: ObservationSpec, config: FrameConfig | None = None) -> None:
         super().__init__()
-        if not isinstance(observation_spec, ArraySpec) or len(observation_spec.shape) not in (1, 2, 3):
-            raise ValueError(
-                f"FRAME was given observations {observation_spec}; expected one picture or one flat vector"
-            )
         config = config or FrameConfig()
+        self.parts = nn.ModuleDict()
+        if isinstance(observation_spec, Mapping):
+            frames = {key: Frame(spec, config) for key, spec in observation_spec.items()}
+            self.parts.update(frames)
+            self.dim = sum(frame.dim or 0 for frame in frames.values())
+            return
+        if len(observation_spec.shape) > 3:
+            raise ValueError(
+                f"FRAME was given observations {observation_spec}; expected pictures and flat vectors"
+            )
         shape = observation_spec.shape
         self.is_picture = len(shape) > 1
         self.cells = config.rows, config.columns
@@ -68,17 +77,26 @@ class Frame(Representation):
         is_first: Tensor | None = None,
         state: Any = (),
     ) -> tuple[TensorFeatures, Any]:
-        """Embeds observations `[B, ...]`; the rest is not needed."""
+        """Embeds observations `[B, ...]`, those of a dict one after the other; the rest is not needed."""
+        if self.parts:
+            return TensorFeatures(torch.cat([self._part(key, observation) for key in self.parts], 1)), state
         values = observation.float() * self.scale
         if self.is_picture:
             values = values if values.ndim == 4 else values[..., None]
             means = F.adaptive_avg_pool2d(values.permute(0, 3, 1, 2), self.cells)
             values = means.permute(0, 2, 3, 1)
-        return TensorFeatures(values.flatten(1)), state
+        return TensorFeatures(values.reshape(len(values), -1)), state
 
     def embed(self, observation: Any) -> Tensor:
         """Embeds observations `[T, B, ...]`."""
-        time, batch = observation.shape[:2]
-        embedding = self.represent(observation.flatten(0, 1))[0].embedding
+        time, batch = first_leaf(observation).shape[:2]
+        embedding = self.represent(map_arrays(lambda x: x.flatten(0, 1), observation))[0].embedding
         assert embedding is not None
         return embedding.reshape(time, batch, -1)
+
+    def _part(self, key: str, observation: Any) -> Tensor:
+        frame = self.parts[key]
+        assert isinstance(frame, Frame)
+        embedding = frame.represent(observation[key])[0].embedding
+        assert embedding is not None
+        return embedding

@@ -173,8 +173,13 @@ class Actor:
         return episodes
 
     def metrics(self, episodes: list[Episode]) -> dict[str, float]:
-        """Returns what the behaviour says, given the episodes that ended since the last time."""
-        return self.behaviour.metrics(np.array([episode.condition for episode in episodes], np.int64))
+        """Returns what the behaviour says of the episodes that ended since the last time.
+
+        Worlds that count frames of their own, as emulators do, report them too.
+        """
+        metrics = self.behaviour.metrics(np.array([episode.condition for episode in episodes], np.int64))
+        num_frames = getattr(self.env, "num_frames", None)
+        return metrics if num_frames is None else {**metrics, "charts/frames": num_frames}
 
     def _end_episodes(self, is_last: Array) -> None:
         condition = self.behaviour.condition()

@@ -200,9 +200,6 @@ class Run:
         metrics |= _describe_episodes(episodes, self._task_names)
         metrics |= loop.means.take()
         metrics["charts/updates"] = loop.num_updates
-        num_frames = getattr(roles.actor.env, "num_frames", None)
-        if num_frames is not None:
-            metrics["charts/frames"] = num_frames
         if loop.coverage is not None:
             metrics["coverage/places"] = loop.coverage.num_visited
             if loop.coverage.fraction is not None:

@@ -199,6 +199,23 @@ def test_rewards_made_in_learning_take_the_place_of_those_that_were_stored():
     assert abs(metrics["value"] - stored["value"]) > 1e-3
 
 
+def test_with_a_baseline_only_what_is_above_the_mean_counts():
+    agent = make_agent(config=replace(CONFIG, loss=replace(CONFIG.loss, intrinsic_baseline="mean")))
+    means = []
+    for seed in (1, 2):
+        batch = make_batch(agent, seed=seed)
+        steps = batch.steps
+        means.append(np.mean(steps.intrinsic[1:][~(steps.is_last[:-1] | steps.is_first[1:])]))
+        weights = [0.99**age for age in reversed(range(len(means)))]
+        centred = steps.intrinsic - np.average(means, weights=weights)
+        expected, _ = expected_losses(agent, read_traces(agent, batch, "discrete", centred), "discrete")
+        _, metrics = agent.update(batch)
+        assert metrics["value"] == pytest.approx(expected["value"], rel=1e-4)
+    other = make_agent(config=agent.config, seed=4)
+    other.load_state_dict(agent.state_dict())
+    assert other.update(batch)[1] == agent.update(batch)[1]
+
+
 def test_the_values_gradient_is_that_of_fixed_returns():
     """Closed form at the output's bias; a gradient through the bootstrap would change it."""
     agent = make_agent(config=replace(CONFIG, optimiser=replace(CONFIG.optimiser, max_grad_norm=None)))

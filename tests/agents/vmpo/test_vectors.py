@@ -129,6 +129,15 @@ def test_the_temperatures_loss_keeps_its_digits(name):
     close(eta.grad, expected["temperature_grad"])
 
 
+def test_rows_that_are_not_chosen_do_not_enter_the_normalisation():
+    given, expected = read("very_negative_advantages")
+    advantage = numbers([*given["advantage"], 0.0])
+    is_chosen = torch.tensor([*expected["chosen"], False])
+    loss, psi = temperature_loss(advantage, is_chosen, numbers(given["temperature"]), given["eps_eta"])
+    close(psi, [*expected["psi"], 0.0])
+    close(loss, expected["temperature_loss"])
+
+
 @pytest.mark.parametrize("limit", [0.5, 0.1, 0.01])
 def test_where_the_weights_are_as_far_from_uniform_as_allowed_the_temperature_rests(limit):
     given, expected = read("optimal_temperature")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from softcount.experiments.figures import (
+from experiments.figures import (
     ages,
     bonuses,
     clusters,
@@ -14,7 +14,7 @@ from softcount.experiments.figures import (
     removal_rules,
     representations,
 )
-from softcount.experiments.figures.coverage import area, coverage_at
+from experiments.figures.coverage import area, coverage_at
 from softcount.memory import RecodeConfig
 
 
@@ -76,8 +76,8 @@ def test_noise_is_told_by_what_it_leaves_of_an_agents_own_coverage():
 def test_what_is_compared_differs_as_its_name_says():
     configs = {job.settings["name"]: job for job in discount.FIGURE.jobs()}
     assert list(configs) == list(discount.LABELS)
-    assert discount.SETTINGS["moving-discount-off"]["memory"].count_discount == 1.0
-    assert discount.SETTINGS["moving-discount-on"]["trainer"].acting == "latest"
+    assert discount.SETTINGS["moving-discount-off"]["recode.memory.count_discount"] == 1.0
+    assert discount.SETTINGS["moving-discount-on"]["trainer.acting"] == "latest"
     assert set(removal_rules.RULES.values()) == {"inverse_square", "inverse", "smallest"}
 
 

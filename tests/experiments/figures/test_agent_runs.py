@@ -6,17 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.kept import read_kept, resolved
+from kept_results import read_kept, resolved
 from launch.test_local import TINY
 
+from experiments.figures import agent_runs
+from experiments.figures.coverage import agreement
+from experiments.figures.figure import Figure
+from experiments.figures.jobs import path_of
+from experiments.figures.registry import all_figures
 from softcount.config import with_fields
 from softcount.config_json import from_json, to_json
 from softcount.envs.disco_maze import AGENT, PALETTE
-from softcount.experiments.figures import agent_runs
-from softcount.experiments.figures.coverage import agreement
-from softcount.experiments.figures.figure import Figure
-from softcount.experiments.figures.jobs import path_of
-from softcount.experiments.figures.registry import FIGURES
 from softcount.launch.build import make_env
 from softcount.runs.run import Run, make_loop
 
@@ -151,7 +151,7 @@ def test_other_bonuses_learn_as_in_their_papers_and_only_shared_ones_are_relabel
 
 def test_committed_results_are_of_the_configurations_that_the_figures_have_now(monkeypatch):
     monkeypatch.setattr(agent_runs, "train", lambda key, config: config)
-    figures = [f for f in FIGURES.values() if isinstance(f, Figure) and f.folder == agent_runs.FOLDER]
+    figures = [f for f in all_figures().values() if isinstance(f, Figure) and f.folder == agent_runs.FOLDER]
     jobs = {job.key: job for figure in figures for job in figure.jobs()}
     results = {key: ROOT / path_of(agent_runs.FOLDER, key) for key in jobs}
     kept = {key: json.loads(path.read_text()) for key, path in results.items() if path.exists()}

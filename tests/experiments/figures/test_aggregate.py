@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from launch.test_local import TINY
 
+from experiments.figures import aggregate, registry
+from experiments.figures.aggregate import Course
 from softcount import scores
-from softcount.experiments.figures import aggregate, registry
-from softcount.experiments.figures.aggregate import Course
 from softcount.runs.run import Run
 
 RANGES = {"low": scores.Range(0.0, 10.0), "high": scores.Range(100.0, 200.0)}
@@ -76,7 +76,7 @@ def test_runs_are_read_and_their_scores_left(tmp_path, monkeypatch, capsys):
 
 
 def test_the_figures_of_scores_read_what_the_papers_runs_leave():
-    from softcount.experiments.figures.paper_scale import EXPERIMENTS
+    from experiments.figures.paper_scale import EXPERIMENTS
 
     for name in ("scores_atari", "scores_dm_hard_8"):
         (command,) = registry.find(name).commands

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from experiments import atari_stream
+from experiments.atari_stream import Stream
+from experiments.figures import atari, atari_runs, atari_streams
 from softcount.envs.atari import Atari, AtariConfig
-from softcount.experiments import atari_stream
-from softcount.experiments.atari_stream import Stream
-from softcount.experiments.figures import atari, atari_runs, atari_streams
 from softcount.presets import LAPTOP_ATARI
 from softcount.representations import EmbeddingConfig, RepresentationConfig
 from softcount.torsos import DqnConfig

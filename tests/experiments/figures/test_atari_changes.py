@@ -3,8 +3,8 @@
 import pytest
 
 from softcount.config_json import changes
-from softcount.experiments.figures import atari_changes
-from softcount.experiments.figures.atari_runs import atari_config
+from experiments.figures import atari_changes
+from experiments.figures.atari_runs import atari_config
 
 
 @pytest.mark.parametrize("change", [*atari_changes.FIELDS, *atari_changes.OPTIONS])

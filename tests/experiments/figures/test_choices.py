@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from experiments.figures.choices import BASE, CHANGES, config_of, plot
 from softcount.config_json import changes
-from softcount.experiments.figures.choices import BASE, CHANGES, config_of, plot
 from softcount.presets import LAPTOP
 
 FIELDS = {

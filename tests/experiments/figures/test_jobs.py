@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from softcount.experiments.figures import jobs
-from softcount.experiments.figures.jobs import Job
+from experiments.figures import jobs
+from experiments.figures.jobs import Job
 
 
 def make_jobs(calls, values):

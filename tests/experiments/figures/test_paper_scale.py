@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from fakes import dm_hard_8_server as fake
 
+from experiments.figures import frozen_agent, paper_scale
+from experiments.figures.paper_scale import EXPERIMENTS
 from softcount import cli
 from softcount.agents.meme.network import NetworkConfig
 from softcount.agents.vmpo.network import NetworkConfig as VmpoNetworkConfig
 from softcount.config import RunConfig, with_fields
 from softcount.envs.families import EIGHT_GAMES, EIGHT_TASKS
 from softcount.envs.make import parse_tasks
-from softcount.experiments.figures import frozen_agent, paper_scale
-from softcount.experiments.figures.paper_scale import EXPERIMENTS
 from softcount.presets import ATARI, DM_HARD_8
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.gated_transformer import GatedTransformerConfig

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from softcount import cli
-from softcount.experiments import drop_in_learning as drop_in
-from softcount.experiments.figures import jobs, page, registry
-from softcount.experiments.figures.figure import Command, Figure
-from softcount.experiments.figures.jobs import Job
+from experiments import __main__ as command_line
+from experiments import drop_in_learning as drop_in
+from experiments.figures import jobs, page, registry
+from experiments.figures.figure import Command, Figure
+from experiments.figures.jobs import Job
 
 ROOT = Path(__file__).parents[3]
 PAGES_TEXT = "\n".join(path.read_text() for path in sorted((ROOT / "docs/reproduction").glob("*.md")))
@@ -40,7 +40,7 @@ def toy(tmp_path, monkeypatch):
         plot=plot,
         describe=lambda rows: [f"values {[row['value'] for row in rows]}"],
     )
-    monkeypatch.setitem(registry.FIGURES, "toy", figure)
+    monkeypatch.setitem(registry.all_figures(), "toy", figure)
     monkeypatch.setattr(jobs, "IMAGES", tmp_path / "images")
     return figure
 
@@ -64,29 +64,35 @@ def test_plot_only_runs_nothing(toy):
 
 
 def test_the_command_line_lists_and_makes_figures(toy, capsys, monkeypatch):
-    assert cli.main(["figure", "toy", "--seeds", "1"]) == 0
+    assert command_line.main(["toy", "--seeds", "1"]) == 0
     assert "values [10]" in capsys.readouterr().out
     monkeypatch.chdir(ROOT)
-    assert cli.main(["figure", "list"]) == 0
+    assert command_line.main(["list"]) == 0
     listed = capsys.readouterr().out
-    for name, figure in registry.FIGURES.items():
+    for name, figure in registry.all_figures().items():
         assert f"{name}   [" in listed
         assert figure.claim in listed
     assert "toy   [1 of 3 runs]   Fig. 11" in listed
-    assert cli.main(["figure", "toy", "--scale", "paper"]) == 0
+    assert command_line.main(["toy", "--scale", "paper"]) == 0
     shown = capsys.readouterr().out
     assert "# Fig. 11: 48 runs of 250,000,000 actor steps; not run" in shown
-    assert "--memory.count-discount 1.0" in shown
+    assert "--recode.memory.count-discount 1.0" in shown
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(capsys):
-    assert cli.main(["figure", "bonusses"]) == 1
-    assert "expected one of removal_toy, discount_toy" in capsys.readouterr().err
+    assert command_line.main(["bonusses"]) == 1
+    assert "expected one of ages, ages_stream, atari" in capsys.readouterr().err
+
+
+def test_every_figure_is_found_once_without_a_list_of_them(toy):
+    sources = "".join(path.read_text() for path in (ROOT / "experiments/figures").glob("*.py"))
+    named = re.findall(r'\b(?:Figure|Command)\(\n\s+name="(\w+)"', sources)
+    assert sorted([*named, "toy"]) == sorted(registry.all_figures())
 
 
 def test_keys_of_jobs_are_unique_and_shared_runs_are_the_same_run():
     seen = {}
-    for figure in registry.FIGURES.values():
+    for figure in registry.all_figures().values():
         if isinstance(figure, Command):
             continue
         keys = [job.key for job in figure.jobs()]
@@ -97,9 +103,9 @@ def test_keys_of_jobs_are_unique_and_shared_runs_are_the_same_run():
 
 
 def test_every_modules_own_figure_is_registered_and_its_commands_exist():
-    for figure in registry.FIGURES.values():
+    for figure in registry.all_figures().values():
         for command in figure.commands if isinstance(figure, Command) else ():
-            module = ROOT / "src" / Path(*command[0].split(".")).with_suffix(".py")
+            module = ROOT / Path(*command[0].split(".")).with_suffix(".py")
             assert module.is_file()
 
 
@@ -112,9 +118,9 @@ def test_a_figure_made_elsewhere_runs_its_commands(monkeypatch, tmp_path):
 
     monkeypatch.setattr(registry.subprocess, "run", run)
     registry.make("noise_rewards")
-    assert called == [["softcount.experiments.noise_rewards", x] for x in ("run", "plot")]
+    assert called == [["experiments.noise_rewards", x] for x in ("run", "plot")]
     registry.make("noise_rewards", plot_only=True)
-    assert called[2:] == [["softcount.experiments.noise_rewards", "plot"]]
+    assert called[2:] == [["experiments.noise_rewards", "plot"]]
     with pytest.raises(ValueError, match="draws only while it runs"):
         registry.make("moving_distribution", plot_only=True)
     with pytest.raises(
@@ -124,10 +130,10 @@ def test_a_figure_made_elsewhere_runs_its_commands(monkeypatch, tmp_path):
     code = 3
     with pytest.raises(RuntimeError, match=r"noise_rewards run` ended with code 3"):
         registry.make("noise_rewards")
-    assert called[3:] == [["softcount.experiments.noise_rewards", "run"]]  # and no further
+    assert called[3:] == [["experiments.noise_rewards", "run"]]  # and no further
     with pytest.raises(ValueError, match=r"bonuses has no seed 7; its seeds are \[0, 1, 2\]"):
         registry.make("bonuses", seeds=[7])
-    there = replace(registry.FIGURES["noise_rewards"], results=(tmp_path, tmp_path / "missing"))
+    there = replace(registry.all_figures()["noise_rewards"], results=(tmp_path, tmp_path / "missing"))
     assert registry.state_of(there) == "1 of 2 results"
 
 
@@ -145,16 +151,16 @@ def test_the_reproduction_page_has_every_figure_and_table_of_the_paper():
     commands = [cell for line in rows for cell in re.findall(r"`([a-z_0-9]+)[^`]*`", line.split(" | ")[3])]
     assert len(commands) > 30
     for name in [*commands, *re.findall(r"`softcount figure ([a-z_0-9]+)`", page + PAGES_TEXT)]:
-        assert name in {*registry.FIGURES, "list", "softcount"}
+        assert name in {*registry.all_figures(), "list", "softcount"}
 
 
 def test_the_numbers_of_the_reproduction_pages_are_those_of_the_results():
-    """If this fails: python -m softcount.experiments.figures.page docs/reproduction/*.md"""
+    """If this fails: python -m experiments.figures.page docs/reproduction/*.md"""
     assert page.renewed(PAGES_TEXT, ROOT) == PAGES_TEXT
 
 
 def test_every_figure_of_ours_is_on_one_page():
-    ours = [name for name, figure in registry.FIGURES.items() if isinstance(figure, Figure)]
+    ours = [name for name, figure in registry.all_figures().items() if isinstance(figure, Figure)]
     assert sorted(name for name, _ in page.BLOCK.findall(PAGES_TEXT)) == sorted(ours)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from experiments.figures import discount_toy, removal_toy
 from softcount import RecodeConfig, RecodeMemory
-from softcount.experiments.figures import discount_toy, removal_toy
 
 
 @pytest.fixture(scope="module")

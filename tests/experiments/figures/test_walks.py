@@ -5,9 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from softcount import RecodeConfig, RecodeMemory
-from softcount.envs.disco_maze import AGENT
-from softcount.experiments.figures import (
+from experiments.figures import (
     frozen,
     knobs_walks,
     reembedding,
@@ -16,8 +14,10 @@ from softcount.experiments.figures import (
     true_counts,
     walk_streams,
 )
-from softcount.experiments.figures.coverage import rank_correlation
-from softcount.experiments.figures.walk_streams import Judgement, Stream, judge, replay, summarise
+from experiments.figures.coverage import rank_correlation
+from experiments.figures.walk_streams import Judgement, Stream, judge, replay, summarise
+from softcount import RecodeConfig, RecodeMemory
+from softcount.envs.disco_maze import AGENT
 
 
 @pytest.fixture

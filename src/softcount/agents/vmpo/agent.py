@@ -22,6 +22,7 @@ from softcount.agents.popart import PopArtConfig, Statistics, art, in_units, of_
 from softcount.agents.vmpo.loss import Episodes, LossConfig, Terms, returns_of, vmpo_loss
 from softcount.agents.vmpo.network import NetworkConfig, Outputs, VmpoNetwork
 from softcount.optimiser import OptimiserConfig, clip_gradients, make_optimiser
+from softcount.stats import MovingAverage
 from softcount.tensors import load_module, load_optimiser, module_state, optimiser_state, to_tensors
 from softcount.types import ActionSpec, Array, ObservationSpec, Sequence, State, is_transition
 from softcount.validation import above, at_least, check_fields
@@ -134,6 +135,7 @@ class Vmpo:
             ),
         )
         self.published = module_state(self.online, copy=True)
+        self.mean_intrinsic = MovingAverage(0.01)
         self.num_updates = 0
 
     def parameters(self) -> State:
@@ -167,12 +169,17 @@ class Vmpo:
         return None, {name: float(x) for name, x in metrics.items()}
 
     def _reward(self, sequence: Sequence, intrinsic_targets: Array | None) -> Tensor:
-        """Returns r = r^e + β r^i of arriving at each row."""
+        """Returns r = r^e + β r^i of arriving at each row, or with r^i above its mean."""
         steps: Any = sequence.steps  # of tensors
         intrinsic = (
             steps.intrinsic if intrinsic_targets is None else to_tensors(intrinsic_targets, self.device)
         )
-        reward: Tensor = steps.reward.double() + self.config.loss.intrinsic_weight * intrinsic.double()
+        intrinsic = intrinsic.double()
+        if self.config.loss.intrinsic_baseline == "mean":
+            is_arrival = is_transition(steps.is_first, steps.is_last)
+            self.mean_intrinsic.add(float(intrinsic[1:][is_arrival].mean()))
+            intrinsic = intrinsic - self.mean_intrinsic.value
+        reward: Tensor = steps.reward.double() + self.config.loss.intrinsic_weight * intrinsic
         return reward
 
     def _terms(self, sequence: Sequence, outputs: Outputs, reward: Tensor) -> tuple[Terms, Statistics]:
@@ -237,6 +244,7 @@ class Vmpo:
             "duals": module_state(self.duals, copy=True),
             "optimiser": optimiser_state(self.optimiser),
             "dual_optimiser": optimiser_state(self.dual_optimiser),
+            "mean_intrinsic": self.mean_intrinsic.state_dict(),
             "num_updates": self.num_updates,
         }
 
@@ -247,4 +255,5 @@ class Vmpo:
         load_module(self.duals, state["duals"])
         load_optimiser(self.optimiser, state["optimiser"])
         load_optimiser(self.dual_optimiser, state["dual_optimiser"])
+        self.mean_intrinsic.load_state_dict(state["mean_intrinsic"])
         self.num_updates = int(state["num_updates"])

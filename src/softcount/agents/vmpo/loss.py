@@ -36,6 +36,9 @@ class LossConfig:
     """λ; 1 is the n-step return to the end of the unroll, as in the paper."""
     intrinsic_weight: float = 0.1
     """β in r = r^e + β r^i: one value for the sum."""
+    intrinsic_baseline: Literal["zero", "mean"] = "zero"
+    """What of r^i counts: all of it, or how much it is above its running mean. With the mean, ending an
+    episode gives up no bonus, and a goal that ends it need not outweigh a long stroll. Decision 244."""
     top_fraction: float = 0.5
     """Which part of the transitions the policy learns from, those with the largest advantages."""
     top_half: Literal["batch", "task"] = "batch"

@@ -136,7 +136,8 @@ function timeSection() {
 // Fields that differ come first; the rest is folded by its first word. Searching opens what it finds.
 function configSection() {
   const names = [...new Set(RUNS.flatMap((run) => Object.keys(run.config)))];
-  const differs = (name) => RUNS.some((run) => run.config[name] !== RUNS[0].config[name]);
+  // A field that a run does not have is one that its agent does not read: no difference, the agent's name tells.
+  const differs = (name) => new Set(RUNS.map((run) => run.config[name]).filter((x) => x !== undefined)).size > 1;
   const differing = names.filter(differs),
     same = names.filter((name) => !differs(name));
   const groups = new Map();
