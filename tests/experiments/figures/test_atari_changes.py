@@ -2,9 +2,9 @@
 
 import pytest
 
-from softcount.config_json import changes
 from experiments.figures import atari_changes
 from experiments.figures.atari_runs import atari_config
+from softcount.config_json import changes
 
 
 @pytest.mark.parametrize("change", [*atari_changes.FIELDS, *atari_changes.OPTIONS])
