@@ -125,7 +125,7 @@ def describe_map(rows: Sequence[Row]) -> list[str]:
 FIGURE = Figure(
     name="atari",
     paper="Fig. 4, Montezuma's Revenge (departures in docs/atari.md)",
-    claim="With a small agent RECODE on a downscaled frame leaves the first room within minutes of one core.",
+    claim="With a small agent RECODE on a downscaled frame can leave the first room within half an hour.",
     laptop_cost="13 runs of 1,000,000 steps or 1,000 CPU seconds",
     paper_cost="8 games × 4 agents × 6 seeds, 1e9 frames each",
     folder=FOLDER,

@@ -1,9 +1,9 @@
 """Each change changes one thing."""
 
 import pytest
-from softcount.experiments.figures import atari_changes
-from softcount.experiments.figures.atari_runs import atari_config
 
+from experiments.figures import atari_changes
+from experiments.figures.atari_runs import atari_config
 from softcount.config_json import changes
 
 
