@@ -7,7 +7,7 @@ import pytest
 
 from softcount.envs.atari import Atari, AtariConfig
 from softcount.envs.atari_places import PLACES, QbertPlaces
-from softcount.envs.make import EIGHT_GAMES
+from softcount.envs.families import EIGHT_GAMES
 
 NOOP, RIGHT, LEFT, DOWN = 0, 3, 4, 5
 
