@@ -31,7 +31,7 @@ def train_once(preset: str, warm_up: int, steps: int) -> float:
     try:
         from softcount.runs.run import make_loop
     except ImportError:  # where it stood before
-        from softcount.runs.run import make_loop  # type: ignore[import-not-found, no-redef]
+        from softcount.launch.run import make_loop  # type: ignore[import-not-found, no-redef]
 
     loop = make_loop(replace(getattr(presets, preset), overlap=False))
     while loop.num_steps < warm_up:
