@@ -12,7 +12,7 @@ from softcount.bonuses.episodic import EpisodicBonusConfig
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.bonuses.surprise import RND_ON_AP, SurpriseConfig
-from softcount.config import MemeRunConfig, RunConfig, with_fields
+from softcount.config import MemeRunConfig, RunConfig, only_read, with_fields
 from softcount.config_json import changes, from_json, from_tree, structure, to_json, to_tree
 from softcount.memory import RecodeConfig
 from softcount.optimiser import OptimiserConfig
@@ -27,7 +27,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 def test_a_preset_survives_json(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert from_json(to_json(PRESETS[name])) == PRESETS[name]
+        assert from_json(to_json(PRESETS[name])) == only_read(PRESETS[name])
 
 
 @pytest.mark.parametrize("agent", ["MEME-NGU-AP", "MEME-RND", "MEME-COUNT", "MEME"])

@@ -41,6 +41,7 @@ class FrameConfig:
 class Frame(Representation):
     """Embeds a picture as the means of its cells, cell by cell, channels innermost.
 
+    >>> from softcount.types import ArraySpec
     >>> frame = Frame(ArraySpec((4, 6, 1), "uint8"), FrameConfig(rows=2, columns=2))
     >>> picture = torch.zeros(1, 4, 6, 1, dtype=torch.uint8)
     >>> picture[0, :2, 3:] = 255

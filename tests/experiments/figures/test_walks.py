@@ -14,10 +14,10 @@ from experiments.figures import (
     true_counts,
     walk_streams,
 )
-from experiments.figures.coverage import rank_correlation
 from experiments.figures.walk_streams import Judgement, Stream, judge, replay, summarise
 from softcount import RecodeConfig, RecodeMemory
 from softcount.envs.disco_maze import AGENT
+from softcount.measure.scored_places import rank_correlation
 
 
 @pytest.fixture
