@@ -35,7 +35,8 @@ from softcount.envs.toys import Catch, Chain, CueMemory, ToyVector, TwoWorlds, W
 from softcount.launch.local import LocalLoop, Roles
 from softcount.measure.machine import machine
 from softcount.optimiser import OptimiserConfig
-from softcount.replay.sequences import ReplayConfig, SequenceReplay
+from softcount.replay.config import ReplayConfig
+from softcount.replay.sequences import SequenceReplay
 from softcount.roles.actor import Actor
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner

@@ -32,7 +32,7 @@ from softcount.config import RunConfig
 from softcount.envs.atari_places import MontezumaPlaces
 from softcount.measure.machine import machine
 from softcount.presets import LAPTOP, suited
-from softcount.replay.sequences import ReplayConfig
+from softcount.replay.config import ReplayConfig
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.rnd import RndConfig

@@ -17,7 +17,7 @@ from softcount.config_json import changes, from_json, from_tree, structure, to_j
 from softcount.memory import RecodeConfig
 from softcount.optimiser import OptimiserConfig
 from softcount.presets import LAPTOP, PRESETS, suited
-from softcount.replay.sequences import ReplayConfig
+from softcount.replay.config import ReplayConfig
 from softcount.torsos import TORSOS
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -189,6 +189,11 @@ def test_the_one_normaliser_of_version_1_goes_to_the_bonus_of_the_name():
     kept = read_first(agent="MEME-RND", surprise=own).surprise
     assert kept == SurpriseConfig(normaliser=mean, paid_in="learning")
     assert read_first(agent="MEME-RND", normaliser=None).surprise is None
+
+
+def test_what_an_old_file_says_of_parts_that_nobody_reads_is_left_out():
+    assert read_first(agent="MEME-NGU-AP").recode == RecodeBonusConfig()
+    assert read_first().recode.memory.size == 77
 
 
 def test_an_old_field_in_a_new_place_is_not_taken_for_another():

@@ -21,7 +21,7 @@ from softcount.bonuses.surprise import SurpriseConfig
 from softcount.bonuses.terminal import TerminalObservations
 from softcount.envs.make import Option
 from softcount.memory.memory import EngineName
-from softcount.replay.sequences import ReplayConfig
+from softcount.replay.config import ReplayConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.taxonomy import parse

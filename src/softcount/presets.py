@@ -20,7 +20,7 @@ from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import MemeRunConfig, RunConfig
 from softcount.memory import RecodeConfig
 from softcount.optimiser import OptimiserConfig
-from softcount.replay.sequences import ReplayConfig
+from softcount.replay.config import ReplayConfig
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import GRID, GRID_TRAINER, RepresentationConfig
 from softcount.representations.rnd import NGU_RND, RndConfig

@@ -3,7 +3,8 @@ import pytest
 from oracles import replay as oracle
 
 from softcount import store
-from softcount.replay.sequences import ReplayConfig, SequenceReplay
+from softcount.replay.config import ReplayConfig
+from softcount.replay.sequences import SequenceReplay
 from softcount.types import ArraySpec, Step
 
 SPEC = {"image": ArraySpec((4, 3, 2), "uint8"), "sensor": ArraySpec((5,), "float32")}

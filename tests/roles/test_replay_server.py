@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from softcount.replay.sequences import ReplayConfig, SequenceReplay
+from softcount.replay.config import ReplayConfig
+from softcount.replay.sequences import SequenceReplay
 from softcount.roles.replay_server import ReplayServer
 from softcount.types import ArraySpec, Step
 

@@ -13,7 +13,8 @@ from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import act
 from softcount.agents.protocols import Inputs
 from softcount.optimiser import OptimiserConfig, make_optimiser
-from softcount.replay.sequences import ReplayConfig, SequenceReplay
+from softcount.replay.config import ReplayConfig
+from softcount.replay.sequences import SequenceReplay
 from softcount.tensors import load_module, to_arrays, to_tensors
 from softcount.types import ArraySpec, DiscreteActions, Step
 
