@@ -14,7 +14,8 @@ from pathlib import Path
 import tyro
 
 from softcount.config import READERS, RunConfig, parts_read
-from softcount.envs.make import NOISY, parse_option
+from softcount.envs.make import NOISY, is_own, parse_option, specs_of, with_import
+from softcount.fitting import Spaces, agent_for, describe
 from softcount.presets import PRESETS, suited
 from softcount.runs.allocator import ALLOCATOR
 
@@ -63,10 +64,13 @@ def train(arguments: list[str]) -> int:
     first.add_argument("--env-options", nargs="*", default=[], metavar="NAME=VALUE")
     first.add_argument("--agent")
     first.add_argument("--env")
+    first.add_argument("--env-import", metavar="MODULE")
     known, rest = first.parse_known_args(arguments)
     if rest and not rest[0].startswith("-"):
         known.agent, rest = rest[0], rest[1:]
-    default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
+    if known.env_import is not None:
+        known.env = with_import(known.env or "", known.env_import)
+    default, choice = _default(known)
     if known.env is not None and known.env != default.env:
         options = default.env_options if _are_of_one_family(known.env, default.env) else {}
         default = replace(default, env=known.env, env_options=options)
@@ -74,7 +78,8 @@ def train(arguments: list[str]) -> int:
     description = (
         f"Trains an agent named as in the paper. First of all: --preset {'|'.join(PRESETS)} chooses the "
         "values below, --env-options size=11 layout=0 sets options of the environment, --env a:size=7,b "
-        "names several tasks, --run FOLDER says where to write."
+        "names several tasks, --run FOLDER says where to write. An environment of your own: --env gym/ID "
+        "[--env-import MODULE] or --env module:make_env."
     )
     _check_read(default.agent, rest)
     config = tyro.cli(
@@ -84,6 +89,8 @@ def train(arguments: list[str]) -> int:
     _with_allocator(arguments if known.run else [*arguments, "--run", str(folder)], "train")
     from softcount.runs.run import Run
 
+    if choice:
+        print(choice)
     return _follow(Run.create(folder, config))
 
 
@@ -185,6 +192,8 @@ def _follow(run: object) -> int:
 
     assert isinstance(run, Run)
     print(f"run folder: {run.folder}")
+    if not run.loop.roles.actor.keeps_episodes():
+        print(f"{run.config.env} cannot save its state: whenever this run is resumed, new episodes begin")
     title = f"{run.config.agent} on {run.config.env}"
     with StopOnSignal() as is_stopped, Display(title, run.config.steps) as display:
         for step, metrics in run.train(is_stopped):
@@ -197,6 +206,16 @@ def _follow(run: object) -> int:
         file=sys.stderr,
     )
     return STOPPED
+
+
+def _default(known: argparse.Namespace) -> tuple[RunConfig, str]:
+    """The preset as it suits agent and environment, and a line that says what was chosen, if anything was."""
+    preset = PRESETS[known.preset]
+    if known.env is None or not is_own(known.env):
+        return suited(preset, known.agent or preset.agent), ""
+    spaces = Spaces(*specs_of(known.env, dict(map(parse_option, known.env_options))))
+    config = suited(preset, known.agent or agent_for(spaces.action), spaces)
+    return config, describe(config, spaces)
 
 
 def _with_allocator(arguments: list[str], command: str) -> None:

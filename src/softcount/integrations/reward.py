@@ -22,19 +22,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from softcount import store
-from softcount.bonuses.episodic import EpisodicBonusConfig
-from softcount.bonuses.make import SURPRISES, BonusConfig, Place, make_bonus
-from softcount.bonuses.recode import RecodeBonusConfig
+from softcount.bonuses.make import Place, make_bonus
 from softcount.bonuses.terminal import observe
 from softcount.integrations.checks import Inputs
 from softcount.integrations.config import IntrinsicRewardConfig
+from softcount.integrations.critic import IntrinsicCritic
 from softcount.integrations.defaults import choose_representation, choose_trainer
 from softcount.integrations.history import History
 from softcount.integrations.schedules import Schedule, as_schedule
@@ -42,7 +40,7 @@ from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.memory_server import MemoryServer
-from softcount.taxonomy import Recipe, parse
+from softcount.taxonomy import parse
 from softcount.tensors import to_tensors
 from softcount.types import (
     Array,
@@ -113,7 +111,7 @@ class IntrinsicReward:
         self._acting = self.trainer.acting_copy()
         bonus = make_bonus(
             self.recipe.bonus,
-            _bonus_config(self.recipe, cfg),
+            cfg.bonus_config(self.recipe.representation),
             Place(
                 dim=representation.dim,
                 representation=self.recipe.representation,
@@ -133,16 +131,22 @@ class IntrinsicReward:
         self._is_starting = np.ones(num_envs, bool)  # the next obs begins an episode
         self._is_dead = np.zeros(num_envs, bool)  # the next step only restarts
         self._metrics: dict[str, float] = {}
+        self.critic: IntrinsicCritic | None = None  # values of the bonus, where an adapter adds them
 
     def step(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
         """Returns the weighted bonus of each transition, float32 `(num_envs,)`, and learns from it."""
         rewards = self.take_in(obs, actions, next_obs, terminated, truncated)
-        for _ in range(self.num_updates_due()):
+        for _ in range(self.config.num_updates_due(self.num_steps - self.num_envs, self.num_steps)):
             self.learn()
         return rewards
 
     @property
     def is_paying(self) -> bool:
+        """Whether visits are paid yet: before, the representation learns and the memory fills."""
+        return self._can_embed and self.bonus.is_paying
+
+    @property
+    def _can_embed(self) -> bool:
         """Whether the representation has learnt at least once, or has nothing to learn."""
         return self.trainer.optimiser is None or self.trainer.num_updates > 0
 
@@ -197,7 +201,20 @@ class IntrinsicReward:
         if self._acting is not self.trainer.representation:
             self._acting.load_state_dict(self.trainer.acting_state())
         self._metrics.update({f"representation/{key}": value for key, value in metrics.items()})
+        every = self.config.reembed_every
+        if every and self.trainer.num_updates % every == 0:
+            self._move_atoms()
         return metrics
+
+    def _move_atoms(self) -> None:
+        """Puts the memory's atoms where the observations that founded them are embedded now."""
+        num = self._server.num_founded()
+        if num:
+            observation = self._server.founding_observations(0, num)
+            none = no_action(self.inputs.action_spec, num)
+            state = to_tensors(self._acting.initial_state(num), self.device)
+            features, _ = self._represent(observation, none, np.ones(num, bool), state)
+            self._server.move_atoms(features)
 
     def metrics(self) -> dict[str, float]:
         """Plain numbers to log: the bonus, its memory, the representation's last update."""
@@ -220,6 +237,7 @@ class IntrinsicReward:
             "is_dead": self._is_dead.copy(),
             "generator": rng_state(self._rng),
             "metrics": [[name, value] for name, value in self._metrics.items()],
+            "critic": None if self.critic is None else self.critic.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -238,6 +256,8 @@ class IntrinsicReward:
         self._is_dead = np.array(state["is_dead"], bool)
         load_rng(self._rng, state["generator"])
         self._metrics = dict(state.get("metrics", []))
+        if self.critic is not None and state.get("critic") is not None:
+            self.critic.load_state_dict(state["critic"])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the whole state to one file, atomically."""
@@ -317,17 +337,17 @@ class IntrinsicReward:
     ) -> Array:
         """Embeds, remembers and scores one row of each of these environments' streams."""
         self.history.append(rows, observation, action, is_first, is_last, is_terminal)
-        if not self.is_paying and not self._is_recurrent:
+        if not self._can_embed and not self._is_recurrent:
             return np.zeros(len(rows), np.float32)
         at = torch.from_numpy(rows).to(self.device)
         state = map_arrays(lambda x: x[at], self._state)
         features, state = self._represent(observation, action, is_first, state)
         map_arrays(lambda old, new: old.__setitem__(at, new), self._state, state)
-        if not self.is_paying:
+        if not self._can_embed:
             return np.zeros(len(rows), np.float32)
         if self.bonus.paid_in == "learning":
             return self._surprise_now(rows, is_first, is_terminal)
-        return self._server(features, rows, is_first, is_terminal)
+        return self._server(features, rows, is_first, is_terminal, observation=observation)
 
     def _surprise_now(self, rows: Array, is_first: Array, is_terminal: Array) -> Array:
         """BYOL-Explore: every prediction of the row that just arrived, from the newest window."""
@@ -354,26 +374,6 @@ class IntrinsicReward:
         tensors = to_tensors((map_arrays(np.ascontiguousarray, observation), action, is_first), self.device)
         features, state = self._acting.represent(tensors[0], tensors[1], tensors[2], state)
         return features.arrays(), state
-
-    def num_updates_due(self) -> int:
-        """How many updates belong to the steps of the last call; at `first_update` those so far at once."""
-        cfg, before = self.config, self.num_steps - self.num_envs
-        if self.num_steps < cfg.first_update:
-            return 0
-        if before < cfg.first_update:
-            return max(self.num_steps // cfg.steps_per_update, cfg.first_updates, 1)
-        return self.num_steps // cfg.steps_per_update - before // cfg.steps_per_update
-
-
-def _bonus_config(recipe: Recipe, config: IntrinsicRewardConfig) -> BonusConfig:
-    """The constants of every bonus, with the user's memory and normaliser where the name reads them."""
-    recode, episodic = RecodeBonusConfig(memory=config.memory), EpisodicBonusConfig()
-    surprise = SURPRISES.get(recipe.representation)
-    if config.normaliser is not None:
-        recode = replace(recode, normaliser=config.normaliser)
-        episodic = replace(episodic, normaliser=config.normaliser)
-        surprise = None if surprise is None else replace(surprise, normaliser=config.normaliser)
-    return BonusConfig(recode=recode, episodic=episodic, surprise=surprise)
 
 
 def _rows(observation: Any, rows: Array) -> Any:

@@ -25,6 +25,7 @@ try:
 except ImportError as error:
     raise ImportError("this needs Stable-Baselines3: pip install softcount[sb3]") from error
 
+from softcount.integrations.critic import CriticConfig, IntrinsicCritic
 from softcount.integrations.reward import IntrinsicReward
 from softcount.types import Array, map_arrays
 
@@ -101,7 +102,11 @@ class IntrinsicVecEnv(VecEnvWrapper):  # type: ignore[misc]
 
 
 class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
-    """Adds a bonus to each rollout of an on-policy algorithm and computes its advantages anew.
+    """Adds the bonus's advantages to each rollout of an on-policy algorithm.
+
+    With `values="own"` the bonus has a value function of its own (`IntrinsicCritic`) and the algorithm's keeps
+    to the game's reward, so that a goal once found is kept. With "shared" the bonus is added to the rewards, and
+    one value function sees their sum.
 
     >>> from stable_baselines3 import PPO
     >>> callback = IntrinsicRewardCallback("RND", weight=0.1)
@@ -110,13 +115,28 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
     64
     """
 
-    def __init__(self, name: str, *, verbose: int = 0, **options: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        values: Literal["own", "shared"] = "own",
+        critic: CriticConfig | None = None,
+        verbose: int = 0,
+        **options: Any,
+    ) -> None:
         super().__init__(verbose)
+        if values not in ("own", "shared"):
+            raise ValueError(f"values is {values!r}; expected 'own' or 'shared'")
+        if critic is not None and values == "shared":
+            raise ValueError("critic would do nothing: with values='shared' the bonus has none of its own")
         self.name = name
         self.options = options
+        self.has_own_values = values == "own"
+        self.critic_config = critic
         self._bonus: IntrinsicReward | None = None
         self._load_from: str | os.PathLike[str] | None = None
         self._paid: list[Array] = []
+        self._seen: list[Any] = []
 
     @property
     def bonus(self) -> IntrinsicReward:
@@ -143,15 +163,23 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
             env = self.model.get_env()
             assert env is not None
             self._bonus = _make_bonus(self.name, env, self.options)
+            if self.has_own_values:
+                self._bonus.critic = IntrinsicCritic(
+                    self._bonus.inputs.observation_spec,
+                    self.critic_config,
+                    seed=self.options.get("seed", 0),
+                    device=self._bonus.device,
+                )
             if self._load_from is not None:
                 self._bonus.load(self._load_from)
         self._bonus.resume(self.model._last_obs)  # SB3 may or may not have reset its environments
 
     def _on_rollout_start(self) -> None:
-        self._paid = []
+        self._paid, self._seen = [], []
 
     def _on_step(self) -> bool:
         obs, new = self.model._last_obs, self.locals
+        self._seen.append(self.bonus.inputs.observation(obs, "obs"))
         self._paid.append(
             _pay(self.bonus, obs, new["clipped_actions"], new["new_obs"], new["dones"], new["infos"])
         )
@@ -160,11 +188,24 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
     def _on_rollout_end(self) -> None:
         buffer = self.locals["rollout_buffer"]
         paid = np.stack(self._paid)  # [T, N]
-        buffer.rewards += paid
-        buffer.compute_returns_and_advantage(last_values=self.locals["values"], dones=self.locals["dones"])
+        if self.has_own_values:
+            buffer.advantages += self._own_advantages(paid)
+        else:
+            buffer.rewards += paid
+            buffer.compute_returns_and_advantage(
+                last_values=self.locals["values"], dones=self.locals["dones"]
+            )
         self.logger.record("intrinsic/reward", float(paid.mean()))
         for key, value in self.bonus.metrics().items():
             self.logger.record(f"intrinsic/{key}", value)
+
+    def _own_advantages(self, paid: Array) -> Array:
+        """Advantages of the bonus by its own values, which then learn from this rollout."""
+        critic = self.bonus.critic
+        assert critic is not None
+        last = self.bonus.inputs.observation(self.locals["new_obs"], "new_obs")
+        observations = map_arrays(lambda *rows: np.stack(rows), *self._seen, last)
+        return critic.advantages(observations, paid)
 
 
 def _make_bonus(name: str, venv: VecEnv, options: dict[str, Any]) -> IntrinsicReward:
