@@ -1,7 +1,7 @@
 """What fits the spaces of an environment that no preset was made for: torso, sizes, memory.
 
     seen                        torso of agent and representation      RECODE's memory
-    vectors, categories         dense layers                           eight atoms per category, at least 2,000
+    vectors, categories         dense layers                           eight atoms per number, at least 2,000
     grids below 36 pixels       the grid torso                         2,000
     frames                      two or three convolutions              5,000
     dicts and tuples            one of these for each part             the largest of theirs
@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from softcount.config import RunConfig
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.rnd import RndConfig
 from softcount.taxonomy import parse
-from softcount.torsos import DqnConfig, GridConfig, MlpConfig
+from softcount.torsos import SMALLEST_FRAME, DqnConfig, GridConfig, MlpConfig, SmallConfig
 from softcount.types import ActionSpec, ArraySpec, ContinuousActions, DiscreteActions, ObservationSpec
 
 SMALL_DQN = DqnConfig(channels=(16, 32), kernels=(6, 4), strides=(3, 2), hidden_sizes=(128,))
 """Convolutions for frames on one core."""
-SMALLEST_FRAME = 36
-"""Pixels a side from which convolutions see more than dense layers over all cells."""
+TORSO = SmallConfig(images=GridConfig(), vectors=MlpConfig(), frames=SMALL_DQN)
+"""Reads whatever is seen, part by part."""
 ATOMS, ATOMS_OF_FRAMES, ATOMS_PER_CATEGORY, MOST_ATOMS = 2_000, 5_000, 8, 20_000
 
 
@@ -39,7 +39,6 @@ class Spaces(NamedTuple):
 def fit(config: RunConfig, spaces: Spaces) -> RunConfig:
     """Returns a configuration whose networks can read what is shown, with a memory of fitting size."""
     check_actions(config.agent, spaces.action)
-    torso = torso_for(spaces.observation)
     frames = _is_frame(spaces.observation)
     atoms = num_atoms(spaces.observation)
     memory = replace(
@@ -47,13 +46,13 @@ def fit(config: RunConfig, spaces: Spaces) -> RunConfig:
     )
     return replace(
         config,
-        meme=replace(config.meme, network=replace(config.meme.network, torso=torso)),
-        vmpo=replace(config.vmpo, network=replace(config.vmpo.network, torso=torso)),
+        meme=replace(config.meme, network=replace(config.meme.network, torso=TORSO)),
+        vmpo=replace(config.vmpo, network=replace(config.vmpo.network, torso=TORSO)),
         recode=replace(config.recode, memory=memory),
         representation=replace(
             config.representation,
-            embedding=EmbeddingConfig(torso=torso, dim=32 if frames else 16, layer_norm=True),
-            rnd=RndConfig(torso=torso, outputs=128, hidden_sizes=(128,)),
+            embedding=EmbeddingConfig(torso=TORSO, dim=32 if frames else 16, layer_norm=True),
+            rnd=RndConfig(torso=TORSO, outputs=128, hidden_sizes=(128,)),
         ),
         terminal_observations="paid",
     )
@@ -61,11 +60,12 @@ def fit(config: RunConfig, spaces: Spaces) -> RunConfig:
 
 def describe(config: RunConfig, spaces: Spaces) -> str:
     """Says in one line what was chosen for which spaces."""
-    parts = sorted({_kind(part) for part in _leaves(spaces.observation)})
+    leaves = list(_leaves(spaces.observation))
+    seen, torsos = sorted(map(_kind, leaves)), sorted(set(map(_reader, leaves)))
     bonus = f", {config.recode.memory.size:,} atoms" if parse(config.agent).bonus == "recode" else ""
     return (
-        f"{config.agent} for {' and '.join(parts)} and {_describe_actions(spaces.action)}: "
-        f"{_name(torso_for(spaces.observation))}{bonus} (every choice is a field of `softcount train --help`)"
+        f"{config.agent} for {', '.join(seen)} and {_describe_actions(spaces.action)}: "
+        f"{' and '.join(torsos)}{bonus} (every choice is a field of `softcount train --help`)"
     )
 
 
@@ -83,17 +83,9 @@ def check_actions(agent: str, actions: ActionSpec) -> None:
     if parse(agent).agent == "meme" and not isinstance(actions, DiscreteActions):
         other = f"VMPO{agent[len('MEME') :]}"
         raise ValueError(
-            f"{agent} chooses among single actions, and here one acts by {_describe_actions(actions)}; {other} can"
+            f"{agent} chooses one of several actions, and here one acts by {_describe_actions(actions)}; "
+            f"{other} can"
         )
-
-
-def torso_for(spec: ObservationSpec) -> Any:
-    """The torso for observations of a spec; one for each part where there are several."""
-    if isinstance(spec, Mapping):
-        return {key: torso_for(part) for key, part in spec.items()}
-    if len(spec.shape) < 2:
-        return MlpConfig()
-    return SMALL_DQN if _is_frame(spec) else GridConfig()
 
 
 def num_atoms(spec: ObservationSpec) -> int:
@@ -119,10 +111,9 @@ def _kind(spec: ArraySpec) -> str:
     return f"frames of {size}" if _is_frame(spec) else f"grids of {size}"
 
 
-def _name(torso: Any) -> str:
-    if isinstance(torso, Mapping):
-        return " and ".join(sorted({_name(part) for part in torso.values()}))
-    return {MlpConfig: "dense layers", GridConfig: "grid torso", DqnConfig: "convolutions"}[type(torso)]
+def _reader(spec: ArraySpec) -> str:
+    names = {MlpConfig: "dense layers", GridConfig: "a grid torso", DqnConfig: "convolutions"}
+    return names[type(TORSO.of(spec))]
 
 
 def _describe_actions(actions: ActionSpec) -> str:

@@ -164,7 +164,9 @@ def with_import(env: str, module: str) -> str:
     """
     names = re.split(r",(?![^(\[]*[)\]])", env)
     if not all(name.strip().startswith("gym/") for name in names):
-        raise ValueError(f"--env-import {module} is for environments of Gymnasium: expected --env gym/ID, not {env!r}")
+        raise ValueError(
+            f"--env-import {module} is for environments of Gymnasium: expected --env gym/ID, not {env!r}"
+        )
     return ",".join(f"gym/{module}:{name.strip().removeprefix('gym/')}" for name in names)
 
 

@@ -13,7 +13,7 @@ and go in batches `[B, ...]`; `read` converts them, and says which part has the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,8 @@ class ObservationReader:
     """Reads batches of observations of one space.
 
     >>> from gymnasium import spaces
-    >>> reader = ObservationReader(spaces.Dict(at=spaces.Discrete(3), eye=spaces.Box(0, 255, (1, 8, 8), "uint8")))
+    >>> eye = spaces.Box(0, 255, (1, 8, 8), "uint8")
+    >>> reader = ObservationReader(spaces.Dict(at=spaces.Discrete(3), eye=eye))
     >>> reader.spec["eye"].shape, reader.read({"at": [2], "eye": np.zeros((1, 1, 8, 8))})["at"].tolist()
     ((8, 8, 1), [[0.0, 0.0, 1.0]])
     """
@@ -143,8 +144,8 @@ def _parts(space: Any, path: tuple[Any, ...]) -> Iterator[Part]:
     else:
         where = f" under {'/'.join(map(str, path))!r}" if path else ""
         raise TypeError(
-            f"cannot observe {space}{where}; expected Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or "
-            "Tuple of these: an observation wrapper can turn it into one"
+            f"cannot observe {space}{where}; expected Box, Discrete, MultiDiscrete, MultiBinary, or a Dict "
+            "or Tuple of these: an observation wrapper can turn it into one"
         )
 
 
@@ -162,8 +163,10 @@ def _categories(path: tuple[Any, ...], nums: Array, start: Array) -> Part:
 
     def convert(batch: Array) -> Array:
         index = batch.astype(np.int64).reshape(len(batch), -1) - start.ravel()
-        if (index < 0).any() or (index >= nums.ravel()).any() or (batch != np.floor(batch)).any():
-            raise ValueError(f"holds a category out of range; expected 0 to {(nums - 1).tolist()}, from {start.tolist()} on")
+        if (index < 0).any() or (index >= nums.ravel()).any() or (batch % 1 != 0).any():
+            raise ValueError(
+                f"holds a category out of range; expected {nums.tolist()} of them, from {start.tolist()} on"
+            )
         hot = np.zeros((len(batch), total), np.float32)
         hot[np.arange(len(batch))[:, None], index + offsets] = 1
         return hot.reshape(len(batch), *spec.shape)
@@ -175,7 +178,10 @@ def _box(path: tuple[Any, ...], space: Any) -> Part:
     """Numbers: vectors as they are, images with channels last."""
     shape = tuple(space.shape)
     is_bytes = space.dtype == np.uint8 or (
-        len(shape) > 1 and np.dtype(space.dtype).kind in "iu" and space.low.min() >= 0 and space.high.max() < 256
+        len(shape) > 1
+        and np.dtype(space.dtype).kind in "iu"
+        and space.low.min() >= 0
+        and space.high.max() < 256
     )
     kind = "uint8" if is_bytes else "float32"
     if len(shape) > 4:

@@ -70,7 +70,7 @@ def make_by_function(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, A
 
 
 def with_state(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-    """Returns an environment that can save its state, where what is inside can, and all around it is known."""
+    """Lets an environment save its state, where what is inside can and all around it is known."""
     inner = env.unwrapped
     wrappers = _wrappers(env)
     can_save = hasattr(inner, "get_state") and hasattr(inner, "set_state")

@@ -11,7 +11,6 @@ from softcount.envs.observations import ObservationReader
 from softcount.types import (
     ActionSpec,
     Array,
-    ArraySpec,
     ContinuousActions,
     DiscreteActions,
     MultiDiscreteActions,

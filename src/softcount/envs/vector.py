@@ -143,7 +143,9 @@ class GymnasiumVector:
                 done.result()
         self._is_over = is_over
         place = np.array([info["place"] for info in infos], np.int64) if "place" in infos[0] else None
-        return TimeStep(self._reader.stack(observations), reward, is_first, is_over.copy(), is_terminal, place)
+        return TimeStep(
+            self._reader.stack(observations), reward, is_first, is_over.copy(), is_terminal, place
+        )
 
     def _next_seeds(self) -> list[int | None]:
         if self._seed is None:

@@ -13,8 +13,16 @@ except ImportError as error:
         f"drop-in use needs {error.name}: pip install softcount[torch,envs], or softcount[sb3] and so on"
     ) from error
 
-from softcount.integrations.config import SMALL_WORLD, IntrinsicRewardConfig
+from softcount.integrations.config import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
 from softcount.integrations.reward import IntrinsicReward
 from softcount.integrations.schedules import Constant, Linear, Steps
 
-__all__ = ["SMALL_WORLD", "Constant", "IntrinsicReward", "IntrinsicRewardConfig", "Linear", "Steps"]
+__all__ = [
+    "PLAIN_WORLD",
+    "SMALL_WORLD",
+    "Constant",
+    "IntrinsicReward",
+    "IntrinsicRewardConfig",
+    "Linear",
+    "Steps",
+]

@@ -107,3 +107,12 @@ SMALL_WORLD = IntrinsicRewardConfig(
     history_size=50_000,
 )
 """For worlds of about a hundred places: rewards in (0, 1], an embedding that settles. Decision 83."""
+
+PLAIN_WORLD = replace(
+    SMALL_WORLD,
+    memory=replace(SMALL_WORLD.memory, size=2_000, warmup_atoms=200),
+    first_update=1_000,
+    first_updates=100,
+    reembed_every=20,
+)
+"""For small worlds seen without noise, as vectors or categories; pays after 1,200 steps. Decision 381."""

@@ -39,7 +39,7 @@ class Relabel:
             raise ValueError(f"baseline is {baseline!r}; expected 'mean' or 'none'")
         if bonus.bonus.paid_in == "learning" or bonus.bonus.lasts == "episode":
             raise ValueError(
-                f"{bonus.recipe.name} depends on the episode or on a sequence and cannot be asked again later; "
+                f"{bonus.recipe.name} depends on the episode or a sequence and cannot be asked again later; "
                 "use RECODE-…, RND or RNDonAP here, or pay it as it happens (IntrinsicVecEnv)"
             )
         self.bonus = bonus

@@ -20,14 +20,12 @@ network says of observations would only be in the way (Decision 82).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from softcount import store
 from softcount.bonuses.make import Place, make_bonus
 from softcount.bonuses.terminal import observe
 from softcount.integrations.checks import Inputs
@@ -35,6 +33,8 @@ from softcount.integrations.config import IntrinsicRewardConfig
 from softcount.integrations.critic import IntrinsicCritic
 from softcount.integrations.defaults import choose_representation, choose_trainer
 from softcount.integrations.history import History
+from softcount.integrations.notes import Notes
+from softcount.integrations.saving import Saved
 from softcount.integrations.schedules import Schedule, as_schedule
 from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
@@ -57,7 +57,7 @@ from softcount.types import (
 AutoresetMode = Literal["next_step", "same_step"]
 
 
-class IntrinsicReward:
+class IntrinsicReward(Saved):
     """The bonus of a name of the paper's taxonomy, for a loop of one's own.
 
     `encoder` is a torso of `softcount.torsos` by name or a module of your own that turns
@@ -85,6 +85,8 @@ class IntrinsicReward:
         encoder: Any = None,
         config: IntrinsicRewardConfig | None = None,
     ) -> None:
+        self._arguments = dict(locals())
+        del self._arguments["self"]
         self.recipe = parse(name)
         self.config = cfg = config or IntrinsicRewardConfig()
         self.inputs = Inputs(observation_space, action_space, num_envs)
@@ -132,6 +134,7 @@ class IntrinsicReward:
         self._is_dead = np.zeros(num_envs, bool)  # the next step only restarts
         self._metrics: dict[str, float] = {}
         self.critic: IntrinsicCritic | None = None  # values of the bonus, where an adapter adds them
+        self._notes = Notes(self.recipe.name, self._num_steps_unpaid())
 
     def step(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
         """Returns the weighted bonus of each transition, float32 `(num_envs,)`, and learns from it."""
@@ -144,6 +147,11 @@ class IntrinsicReward:
     def is_paying(self) -> bool:
         """Whether visits are paid yet: before, the representation learns and the memory fills."""
         return self._can_embed and self.bonus.is_paying
+
+    def _num_steps_unpaid(self) -> int:
+        """About how many steps pass before anything is paid."""
+        to_learn = 0 if self.trainer.optimiser is None else self.config.first_update
+        return to_learn + sum(int(memory.config.num_warmup) for memory in self.bonus.memories().values())
 
     @property
     def _can_embed(self) -> bool:
@@ -218,7 +226,11 @@ class IntrinsicReward:
 
     def metrics(self) -> dict[str, float]:
         """Plain numbers to log: the bonus, its memory, the representation's last update."""
-        own = {"weight": self.weight(self.num_steps), "steps": float(self.num_steps)}
+        own = {
+            "weight": self.weight(self.num_steps),
+            "steps": float(self.num_steps),
+            "is_paying": float(self.is_paying),
+        }
         return {
             **own,
             **{f"bonus/{key}": value for key, value in self.bonus.metrics().items()},
@@ -259,29 +271,6 @@ class IntrinsicReward:
         if self.critic is not None and state.get("critic") is not None:
             self.critic.load_state_dict(state["critic"])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the whole state to one file, atomically."""
-        store.save(path, {"for": self._header(), "state": self.state_dict()}, kind="intrinsic-reward")
-
-    def load(self, path: str | os.PathLike[str]) -> IntrinsicReward:
-        """Reads a state back into an object built with the same arguments; returns it."""
-        content = store.load(path, kind="intrinsic-reward")
-        for key, value in self._header().items():
-            if content["for"].get(key) != value:
-                raise store.StoreError(
-                    f"{path} was saved with {key} {content['for'].get(key)}; this one has {value}"
-                )
-        self.load_state_dict(content["state"])
-        return self
-
-    def _header(self) -> dict[str, str]:
-        return {
-            "name": self.recipe.name,
-            "num_envs": str(self.num_envs),
-            "observations": str(self.inputs.observation_spec),
-            "actions": str(self.inputs.action_spec),
-        }
-
     def take_in(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
         """Checks one step of all environments, then advances their streams; returns weighted rewards."""
         before = self.inputs.observation(obs, "obs", self.num_envs)
@@ -306,6 +295,7 @@ class IntrinsicReward:
         rewards = self._arrive(everyone, arrived, came_by, dead, is_last, is_terminal)
         rewards = rewards * np.float32(self.weight(self.num_steps))
         self.num_steps += self.num_envs
+        self._notes(self.num_steps, self.is_paying)
         if self.autoreset_mode == "next_step":
             self._is_dead, self._is_starting = is_last, np.zeros(self.num_envs, bool)
         else:

@@ -1,15 +1,16 @@
-"""Stable-Baselines3 with a bonus, in two ways.
+"""Stable-Baselines3 with a bonus, in three ways.
 
-    env = IntrinsicVecEnv(env, "RECODE-AP")                       any algorithm: PPO, DQN, SAC, …
-    PPO("MlpPolicy", env).learn(100_000)
-
-    bonus = IntrinsicRewardCallback("RECODE-AP")                  on-policy algorithms
+    bonus = IntrinsicRewardCallback("RECODE-AP")                  on-policy: PPO, A2C
     PPO("MlpPolicy", env).learn(100_000, callback=bonus)
 
-The environment wrapper pays the mixed reward as it happens and reports both parts in each
-`info`. The callback leaves the environment alone and adds the bonus to the rollout buffer;
-SB3 has computed returns and advantages by then, so it computes them again, or the loss
-would never see the bonus.
+    DQN("MlpPolicy", env, replay_buffer_class=IntrinsicReplayBuffer,          off-policy: DQN, SAC, TD3
+        replay_buffer_kwargs={"bonus": "RECODE-AP"})
+
+    env = IntrinsicVecEnv(env, "RECODE-AP")                       any algorithm, the two rewards mixed
+
+The callback leaves the environment alone, gives the bonus a value function of its own and adds its
+advantages to those of the rollout. The replay scores what it samples with today's memory. The wrapper pays
+the mixed reward as it happens and reports both parts in each `info`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ except ImportError as error:
 
 from softcount.integrations.critic import CriticConfig, IntrinsicCritic
 from softcount.integrations.reward import IntrinsicReward
+from softcount.integrations.sb3_replay import IntrinsicDictReplayBuffer, IntrinsicReplayBuffer
 from softcount.types import Array, map_arrays
+
+__all__ = [
+    "IntrinsicDictReplayBuffer",
+    "IntrinsicReplayBuffer",
+    "IntrinsicRewardCallback",
+    "IntrinsicVecEnv",
+]
 
 Returned = Literal["mixed", "extrinsic", "intrinsic"]
 
@@ -104,9 +113,9 @@ class IntrinsicVecEnv(VecEnvWrapper):  # type: ignore[misc]
 class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
     """Adds the bonus's advantages to each rollout of an on-policy algorithm.
 
-    With `values="own"` the bonus has a value function of its own (`IntrinsicCritic`) and the algorithm's keeps
-    to the game's reward, so that a goal once found is kept. With "shared" the bonus is added to the rewards, and
-    one value function sees their sum.
+    With `values="own"` the bonus has a value function of its own (`IntrinsicCritic`) and the algorithm's
+    keeps to the game's reward, so that a goal once found is kept. With "shared" the bonus is added to the
+    rewards, and one value function sees their sum.
 
     >>> from stable_baselines3 import PPO
     >>> callback = IntrinsicRewardCallback("RND", weight=0.1)
@@ -178,12 +187,14 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
         self._paid, self._seen = [], []
 
     def _on_step(self) -> bool:
-        obs, new = self.model._last_obs, self.locals
-        self._seen.append(self.bonus.inputs.observation(obs, "obs"))
-        self._paid.append(
-            _pay(self.bonus, obs, new["clipped_actions"], new["new_obs"], new["dones"], new["infos"])
-        )
+        self._seen.append(self.bonus.inputs.observation(self.model._last_obs, "obs"))
+        self._paid.append(self._pay())
         return True
+
+    def _pay(self) -> Array:
+        """What the last step of all environments is paid."""
+        obs, new = self.model._last_obs, self.locals
+        return _pay(self.bonus, obs, new["clipped_actions"], new["new_obs"], new["dones"], new["infos"])
 
     def _on_rollout_end(self) -> None:
         buffer = self.locals["rollout_buffer"]

@@ -1,6 +1,7 @@
 """Replay buffers of Stable-Baselines3 whose rewards hold the bonus of today.
 
-    DQN("MlpPolicy", env, replay_buffer_class=IntrinsicReplayBuffer, replay_buffer_kwargs={"bonus": "RECODE-AP"})
+    DQN("MlpPolicy", env, replay_buffer_class=IntrinsicReplayBuffer,
+        replay_buffer_kwargs={"bonus": "RECODE-AP"})
 
 For DQN, SAC, TD3 and all that learn from a replay. Nothing is wrapped: what is added is what the bonus
 remembers and learns from, and what is sampled is scored with today's memory (`relabel`).
@@ -62,29 +63,25 @@ class _Relabelled:
 
     def _get_samples(self, batch_inds: Array, env: Any = None) -> Any:
         """Adds what arriving at each next observation is worth now."""
-        before = np.random.get_state()  # noqa: NPY002  SB3 draws from it
+        before = np.random.get_state()  # noqa: NPY002 - SB3 draws from it
         samples = super()._get_samples(batch_inds, env)  # type: ignore[misc]
         raw = samples.next_observations
         if env is not None:  # the same rows once more, as the environments gave them
             np.random.set_state(before)  # noqa: NPY002
             raw = super()._get_samples(batch_inds, None).next_observations  # type: ignore[misc]
-        if isinstance(self.bonus.inputs.observation_spec, dict):
-            paid = self.relabel(map_arrays(lambda x: x.cpu().numpy(), raw))
-        else:
-            paid = self.relabel(raw.cpu().numpy().reshape(-1, *(self._observation_shape())))
+        arrays = map_arrays(lambda x: x.cpu().numpy(), raw)
+        if not isinstance(arrays, dict):  # SB3 keeps one whole number `()` as `(1,)`
+            arrays = arrays.reshape(-1, *self.observation_space.shape)  # type: ignore[attr-defined]
+        paid = self.relabel(arrays)
         return samples._replace(rewards=samples.rewards + self.to_torch(paid[:, None]))  # type: ignore[attr-defined]
-
-    def _observation_shape(self) -> tuple[int, ...]:
-        """SB3 keeps whole numbers `()` as `(1,)`."""
-        shape: tuple[int, ...] = self.observation_space.shape  # type: ignore[attr-defined]
-        return shape
 
     def _unscaled(self, action: Array) -> Array:
         """SB3 keeps continuous actions between −1 and 1."""
         space = self._own_actions
         if not isinstance(space, spaces.Box):
             return action
-        return space.low + 0.5 * (np.asarray(action) + 1.0) * (space.high - space.low)
+        own: Array = space.low + 0.5 * (np.asarray(action) + 1.0) * (space.high - space.low)
+        return own
 
 
 class IntrinsicReplayBuffer(_Relabelled, ReplayBuffer):  # type: ignore[misc]
