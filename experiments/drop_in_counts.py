@@ -64,7 +64,7 @@ def counting_vec_env(env: Any, weight: float) -> Any:
 
 
 def counting_callback(options: dict[str, Any]) -> Any:
-    """SB3's callback with true counts in place of the bonus, which stays unused; the values are its own too."""
+    """SB3's callback with true counts in place of the bonus, which stays unused; values are its own too."""
     from softcount.integrations.sb3 import IntrinsicRewardCallback
 
     class CountingCallback(IntrinsicRewardCallback):

@@ -3,11 +3,12 @@
     python -m experiments.drop_in_goal --worlds key --agents sb3-ppo --seeds 0 1 2
     python -m experiments.drop_in_goal --plot
 
-Worlds: the key and the door of `examples/key_and_door.py`, the Disco Maze whose walls only block, one layout of
-MiniGrid's MultiRoom, and a point among walls with continuous actions. Agents: SB3's PPO with values of the bonus's
-own, `examples/ppo_recode.py`, SB3's DQN and SAC with the replay that is scored by today's memory. Bonuses: none,
-RND, RECODE-AP and true counts, the limit of what counting can give. Success is the share of episodes with a reward
-over the last fifth of the steps. One file per run under `results/drop_in_goal`; what is there is not run again.
+Worlds: the key and the door of `examples/key_and_door.py`, the Disco Maze whose walls only block, one
+layout of MiniGrid's MultiRoom, and a point among walls with continuous actions. Agents: SB3's PPO with values
+of the bonus's own, `examples/ppo_recode.py`, SB3's DQN and SAC with the replay that is scored by today's
+memory. Bonuses: none, RND, RECODE-AP and true counts, the limit of what counting can give. Success is the
+share of episodes with a reward over the last fifth of the steps. One file per run under
+`results/drop_in_goal`; what is there is not run again.
 """
 
 from __future__ import annotations

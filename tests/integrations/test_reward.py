@@ -410,7 +410,7 @@ def test_byol_explore_pays_deaths_as_the_settings_say(rule, is_paid):
     )[1]
     take_in = bonus.take_in
 
-    def remember(obs, actions, arrived, terminated, truncated):
+    def remember(obs, actions, arrived, terminated, truncated, env_ids=None):
         rewards = take_in(obs, actions, arrived, terminated, truncated)
         paid.extend(rewards[terminated].tolist())
         return rewards

@@ -147,7 +147,7 @@ def parse_tasks(text: str) -> list[Task]:
 
 
 def is_own(name: str) -> bool:
-    """Whether an environment is not one of the project's families: it says by its spaces how it is to be read.
+    """Whether an environment is not one of the project's families.
 
     >>> [is_own(name) for name in ("gym/CartPole-v1", "my_module:make_env", "disco-maze", "atari/pitfall")]
     [True, True, False, False]

@@ -110,6 +110,8 @@ def _part(value: Any, key: Any, part: Part, name: str) -> Any:
 def _read(part: Part, value: Any, name: str, num: int | None) -> Array:
     array = to_numpy(value)
     batch = num if num is not None else (array.shape[0] if array.ndim else 0)
+    if part.shape == () and array.shape == (batch, 1):  # as many libraries keep single numbers
+        array = array[:, 0]
     if array.shape != (batch, *part.shape):
         wanted = f"({', '.join(map(str, (num if num is not None else 'B', *part.shape)))})"
         raise ValueError(f"{name} has shape {array.shape}; expected {wanted}, as num_envs and the space say")

@@ -33,11 +33,24 @@ class Inputs:
         """Returns observations `[B, ...]` as networks get them: see `envs.observations`."""
         return self._reader.read(value, name, num)
 
-    def actions(self, value: Any) -> Array:
+    def env_ids(self, value: Any) -> Array:
+        """Returns the numbers of the environments that are meant; all of them where none are given."""
+        if value is None:
+            return np.arange(self.num_envs)
+        ids = to_numpy(value)
+        is_fine = ids.ndim == 1 and ids.dtype.kind in "iu" and len(np.unique(ids)) == len(ids) > 0
+        if not is_fine or ids.min() < 0 or ids.max() >= self.num_envs:
+            raise ValueError(
+                f"env_ids are {value!r}; expected different whole numbers from 0 to {self.num_envs - 1}"
+            )
+        return ids
+
+    def actions(self, value: Any, num: int | None = None) -> Array:
         """Returns actions `[N]` or `[N, n]`, choices counted from 0."""
         spec = action_array(self.action_spec)
         array = to_numpy(value)
-        expected = (self.num_envs, *self._action_shape)
+        num = self.num_envs if num is None else num
+        expected = (num, *self._action_shape)
         if array.shape == (*expected, 1) and spec.shape == ():
             array = array[..., 0]
         kinds = "iuf" if spec.dtype == "float32" else "iu"
@@ -47,17 +60,18 @@ class Inputs:
             )
         if spec.dtype == "int64":
             array = array.astype(np.int64) - self._action_start
-        return array.astype(spec.dtype).reshape(self.num_envs, *spec.shape)
+        return array.astype(spec.dtype).reshape(num, *spec.shape)
 
-    def flags(self, value: Any, name: str) -> Array:
+    def flags(self, value: Any, name: str, num: int | None = None) -> Array:
         """Returns one boolean per copy."""
         array = to_numpy(value)
-        if array.shape == (self.num_envs, 1):
+        num = self.num_envs if num is None else num
+        if array.shape == (num, 1):
             array = array[:, 0]
         is_truth = array.dtype == np.bool_ or bool(np.isin(array, (0, 1)).all())
-        if array.shape != (self.num_envs,) or not is_truth:
+        if array.shape != (num,) or not is_truth:
             raise ValueError(
-                f"{name} is {array.dtype} of shape {array.shape}; expected {self.num_envs} booleans, "
+                f"{name} is {array.dtype} of shape {array.shape}; expected {num} booleans, "
                 "one per environment"
             )
         return array.astype(bool)

@@ -136,10 +136,22 @@ class IntrinsicReward(Saved):
         self.critic: IntrinsicCritic | None = None  # values of the bonus, where an adapter adds them
         self._notes = Notes(self.recipe.name, self._num_steps_unpaid())
 
-    def step(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
-        """Returns the weighted bonus of each transition, float32 `(num_envs,)`, and learns from it."""
-        rewards = self.take_in(obs, actions, next_obs, terminated, truncated)
-        for _ in range(self.config.num_updates_due(self.num_steps - self.num_envs, self.num_steps)):
+    def step(
+        self,
+        obs: Any,
+        actions: Any,
+        next_obs: Any,
+        terminated: Any,
+        truncated: Any,
+        env_ids: Any = None,
+    ) -> Array:
+        """Returns the weighted bonus of each transition, float32 `(num_envs,)`, and learns from it.
+
+        With `env_ids` only these environments have stepped, and all else has their number of rows.
+        """
+        num_before = self.num_steps
+        rewards = self.take_in(obs, actions, next_obs, terminated, truncated, env_ids)
+        for _ in range(self.config.num_updates_due(num_before, self.num_steps)):
             self.learn()
         return rewards
 
@@ -271,41 +283,50 @@ class IntrinsicReward(Saved):
         if self.critic is not None and state.get("critic") is not None:
             self.critic.load_state_dict(state["critic"])
 
-    def take_in(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
-        """Checks one step of all environments, then advances their streams; returns weighted rewards."""
-        before = self.inputs.observation(obs, "obs", self.num_envs)
-        arrived = self.inputs.observation(next_obs, "next_obs", self.num_envs)
-        action = self.inputs.actions(actions)
-        is_terminal = self.inputs.flags(terminated, "terminated")
-        is_last = is_terminal | self.inputs.flags(truncated, "truncated")
-        dead, starting = self._is_dead, self._is_starting
+    def take_in(
+        self,
+        obs: Any,
+        actions: Any,
+        next_obs: Any,
+        terminated: Any,
+        truncated: Any,
+        env_ids: Any = None,
+    ) -> Array:
+        """Checks one step of all environments, or of some; advances their streams; returns what is paid."""
+        ids = self.inputs.env_ids(env_ids)
+        before = self.inputs.observation(obs, "obs", len(ids))
+        arrived = self.inputs.observation(next_obs, "next_obs", len(ids))
+        action = self.inputs.actions(actions, len(ids))
+        is_terminal = self.inputs.flags(terminated, "terminated", len(ids))
+        is_last = is_terminal | self.inputs.flags(truncated, "truncated", len(ids))
+        dead, starting = self._is_dead[ids], self._is_starting[ids]
         if (dead & is_last).any():
-            copy = int((dead & is_last).argmax())
             raise ValueError(
-                f"environment {copy} ended twice in a row, but with autoreset_mode='next_step' the step "
-                "after an end only restarts; pass autoreset_mode='same_step' if yours restart at once"
+                f"environment {ids[(dead & is_last).argmax()]} ended twice in a row, but with "
+                "autoreset_mode='next_step' the step after an end only restarts; pass "
+                "autoreset_mode='same_step' if yours restart at once"
             )
-        self._check_follows(before)
+        self._check_follows(before, ids)
         if starting.any():
             rows = np.flatnonzero(starting)
             nothing = np.zeros(len(rows), bool)
-            self._arrive(rows, _rows(before, rows), np.zeros_like(action[rows]), ~nothing, nothing, nothing)
+            none = np.zeros_like(action[rows])
+            self._arrive(ids[rows], _rows(before, rows), none, ~nothing, nothing, nothing)
         came_by = np.where(dead.reshape(-1, *[1] * (action.ndim - 1)), 0, action).astype(action.dtype)
-        everyone = np.arange(self.num_envs)
-        rewards = self._arrive(everyone, arrived, came_by, dead, is_last, is_terminal)
+        rewards = self._arrive(ids, arrived, came_by, dead, is_last, is_terminal)
         rewards = rewards * np.float32(self.weight(self.num_steps))
-        self.num_steps += self.num_envs
+        self.num_steps += len(ids)
         self._notes(self.num_steps, self.is_paying)
-        if self.autoreset_mode == "next_step":
-            self._is_dead, self._is_starting = is_last, np.zeros(self.num_envs, bool)
-        else:
-            self._is_starting = is_last.copy()
+        is_next_step = self.autoreset_mode == "next_step"
+        self._is_dead[ids] = is_last & is_next_step
+        self._is_starting[ids] = is_last & (not is_next_step)
         return rewards
 
-    def _check_follows(self, before: Any) -> None:
+    def _check_follows(self, before: Any, ids: Array) -> None:
         """Refuses an obs that is not what arrived last, where no episode began: streams got mixed up."""
-        rows = np.flatnonzero(~self._is_starting)
-        expected, given = self.history.newest(rows), _rows(before, rows)
+        going_on = ~self._is_starting[ids]
+        rows = ids[going_on]
+        expected, given = self.history.newest(rows), _rows(before, going_on)
         for one, two in zip(leaves_of(expected), leaves_of(given), strict=True):
             if not np.array_equal(one, two):
                 row = rows[int((one != two).reshape(len(rows), -1).any(1).argmax())]

@@ -21,7 +21,7 @@ except ImportError as error:
 
 from softcount.integrations.relabel import Baseline, Relabel
 from softcount.integrations.reward import IntrinsicReward
-from softcount.types import Array, map_arrays
+from softcount.types import Array
 
 
 class _Relabelled:
@@ -69,10 +69,7 @@ class _Relabelled:
         if env is not None:  # the same rows once more, as the environments gave them
             np.random.set_state(before)  # noqa: NPY002
             raw = super()._get_samples(batch_inds, None).next_observations  # type: ignore[misc]
-        arrays = map_arrays(lambda x: x.cpu().numpy(), raw)
-        if not isinstance(arrays, dict):  # SB3 keeps one whole number `()` as `(1,)`
-            arrays = arrays.reshape(-1, *self.observation_space.shape)  # type: ignore[attr-defined]
-        paid = self.relabel(arrays)
+        paid = self.relabel(raw)
         return samples._replace(rewards=samples.rewards + self.to_torch(paid[:, None]))  # type: ignore[attr-defined]
 
     def _unscaled(self, action: Array) -> Array:
