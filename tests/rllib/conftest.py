@@ -1,4 +1,4 @@
-"""A cluster of these tests alone, with a token of its own."""
+"""A cluster of these tests alone, with a token of its own; Ray reads where it lies when it is imported."""
 
 from __future__ import annotations
 

@@ -130,11 +130,16 @@ def test_a_named_memory_is_shared_by_all_connectors():
         rewards=[0.0, 0.0],
         len_lookback_buffer=0,
     )
-    make = bonus(pulled, memory="shared")
-    connectors = [make(Lever.observation_space, Lever.action_space) for _ in range(2)]
+    spaces_of_it = (Lever.observation_space, Lever.action_space)
+    connectors = [
+        IntrinsicConnector(*spaces_of_it, name="RND", num_envs=2, memory="shared") for _ in range(2)
+    ]
     for connector in connectors:
         connector(episodes=[episode], batch={})
-    assert [connector.metrics()["steps"] for connector in connectors] == [2.0, 2.0]
+    assert [connector.metrics()["steps"] for connector in connectors] == [
+        2.0,
+        2.0,
+    ]  # one step of each is RLlib's
     ray.kill(ray.get_actor("shared"))
 
 

@@ -176,18 +176,17 @@ class IntrinsicReward(Saved):
         self._is_starting |= rows
         self._is_dead &= ~rows
 
-    def resume(self, obs: Any) -> None:
+    def resume(self, obs: Any, env_ids: Any = None) -> None:
         """Says which observations a loop goes on with, after `load` or a break.
 
         Environments whose observation is not what arrived last were reset: theirs begins an episode.
         """
-        given = self.inputs.observation(obs, "obs", self.num_envs)
-        differs = self.history.num_rows == 0
-        for one, two in zip(
-            leaves_of(self.history.newest(np.arange(self.num_envs))), leaves_of(given), strict=True
-        ):
-            differs |= (one != two).reshape(self.num_envs, -1).any(1)
-        self.reset(differs)
+        ids = self.inputs.env_ids(env_ids)
+        given = self.inputs.observation(obs, "obs", len(ids))
+        differs = self.history.num_rows[ids] == 0
+        for one, two in zip(leaves_of(self.history.newest(ids)), leaves_of(given), strict=True):
+            differs |= (one != two).reshape(len(ids), -1).any(1)
+        self.reset(np.isin(np.arange(self.num_envs), ids[differs]))
 
     def score(self, obs: Any, env_ids: Any = None) -> Array:
         """Returns what arriving at observations `(B, ...)` would be paid now; nothing changes.

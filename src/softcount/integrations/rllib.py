@@ -68,6 +68,7 @@ class EpisodeMemory:
     def _pay_side_by_side(self, chunks: list[Chunk], paid: list[Array]) -> None:
         streams = np.array([self._stream(chunk) for chunk in chunks])
         lengths = np.array([len(chunk.actions) for chunk in chunks])
+        self.bonus.resume(_stack([chunk.observations[0] for chunk in chunks]), streams)  # pieces may be lost
         for t in range(int(lengths.max(initial=0))):
             rows = np.flatnonzero(lengths > t)
             here = [chunks[row] for row in rows]
