@@ -6,9 +6,10 @@
     cue memory     the recurrent state              the state is forgotten at every step
     trust region   the multiplier α                 α held at 0
     point maze     the bonus, continuous actions    no bonus
+    mountain car   the bonus where pushing costs    no bonus
     wandering      a stroll that costs no goal      β so large that a stroll is worth more than the goal
     four mazes     one network for four tasks       no bonus
-    unequal pay    units of values for each task    one set of units for all
+    unequal pay    units of values for each task    one set of units for all; advantages as they are
     generality     any agent                        MEME and V-MPO, each without bonus
 
     python -m experiments.vmpo_learning [WORLD ...] [--seeds 0 1 2]
@@ -99,7 +100,7 @@ CATCH = _vmpo(
 )
 CHAIN = replace(PLAIN, env="toy/chain", steps=40_000)
 CART_POLE = _vmpo(
-    replace(PLAIN, env="gym/CartPole-v1", steps=100_000), unroll_length=20, target_update_period=4
+    replace(PLAIN, env="gym/CartPole-v1", steps=200_000), unroll_length=20, target_update_period=4
 )
 CUE = _vmpo(
     _network(replace(PLAIN, env="toy/cue-memory", num_envs=32, steps=400_000), core="lstm"),
@@ -109,12 +110,21 @@ CUE = _vmpo(
     batch_size=16,
     target_update_period=4,
 )
-HASTY = _vmpo(CATCH, optimiser=replace(CATCH.vmpo.optimiser, learning_rate=3e-2))
+HASTY = _vmpo(
+    replace(CART_POLE, steps=100_000),
+    loss={"temperature_limit": 1.0},
+    optimiser=replace(CART_POLE.vmpo.optimiser, learning_rate=1e-2),
+    target_update_period=10,
+)
 SQUARE = replace(
     _on_vectors(VMPO_LAPTOP),
     env="point-maze/s",
     steps=300_000,
     recode=_atoms(800),
+)
+CAR = _vmpo(
+    replace(SQUARE, env="gym/MountainCarContinuous-v0", steps=200_000),
+    loss={"discount": 0.99, "intrinsic_weight": 1.0},
 )
 LAYOUTS = (0, 1, 2, 3)
 MAZES = replace(
@@ -145,6 +155,10 @@ WORLDS: dict[str, dict[str, Variant]] = {
         "no bonus": Variant(config=replace(SQUARE, agent="VMPO")),
         "true counts": Variant(config=replace(SQUARE, agent="VMPO-COUNT")),
     },
+    "mountain-car": {
+        "RECODE-AP": Variant(config=CAR),
+        "no bonus": Variant(config=replace(CAR, agent="VMPO")),
+    },
     "wandering": {
         "beta 3": Variant(config=_vmpo(SQUARE, loss={"intrinsic_weight": 3.0})),
         "beta 3, above its mean": Variant(
@@ -159,6 +173,7 @@ WORLDS: dict[str, dict[str, Variant]] = {
     "unequal-pay": {
         "units for each task": Variant(config=UNEQUAL),
         "one for all": Variant(config=_vmpo(UNEQUAL, value_per_task=False)),
+        "raw advantages": Variant(config=_vmpo(UNEQUAL, loss={"normalise_advantages": False})),
     },
     "generality": {
         "VMPO-RECODE-AP": Variant(config=ONE_MAZE),
