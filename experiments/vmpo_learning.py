@@ -11,6 +11,8 @@
     four mazes     one network for four tasks       no bonus
     unequal pay    units of values for each task    one set of units for all; advantages as they are
     generality     any agent                        MEME and V-MPO, each without bonus
+    noise          a bonus that noise cannot feed   the same panel, but still
+    lethal         a path where a slip ends it all  no bonus
 
     python -m experiments.vmpo_learning [WORLD ...] [--seeds 0 1 2]
 
@@ -35,7 +37,7 @@ from softcount.agents.vmpo.loss import LossConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
 from softcount.launch.local import LocalLoop
-from softcount.presets import LAPTOP, VMPO_LAPTOP
+from softcount.presets import LAPTOP, VMPO_LAPTOP, suited
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.runs.run import make_loop
 from softcount.tensors import module_state
@@ -128,18 +130,28 @@ CAR = _vmpo(
 )
 LAYOUTS = (0, 1, 2, 3)
 MAZES = replace(
-    VMPO_LAPTOP,
+    _vmpo(VMPO_LAPTOP, batch_size=16),  # each task has what it has alone: 32 copies, 4 traces of a batch
+    num_envs=128,
     env=",".join(f"disco-maze:layout={layout}" for layout in LAYOUTS),
     env_options={"size": 9, "lethal": False, "observation": "palette", "max_steps": 200},
-    steps=300_000,
+    steps=600_000,
     recode=_atoms(1000),
 )
 UNEQUAL = replace(
     MAZES,
     env=",".join(f"disco-maze:layout={layout}:goal_reward={100 if layout == 3 else 1}" for layout in LAYOUTS),
 )
-ONE_MAZE = replace(MAZES, env="disco-maze:layout=1", steps=150_000, recode=VMPO_LAPTOP.recode)
+ONE_MAZE = replace(VMPO_LAPTOP, env="disco-maze:layout=1", env_options=MAZES.env_options, steps=150_000)
 ONE_MAZE_MEME = replace(LAPTOP, env="disco-maze:layout=1", env_options=MAZES.env_options, steps=150_000)
+
+NOISES = ("still", "fresh", "drift", "channel")
+NOISY = replace(
+    VMPO_LAPTOP,
+    env="noisy-disco-maze",
+    env_options={"size": 11, "layout": 1, "lethal": False, "goal_reward": 0.0, "max_steps": 200},
+    steps=80_000,
+)
+LETHAL = replace(VMPO_LAPTOP, env_options={"size": 11, "layout": 0, "observation": "palette"}, steps=400_000)
 
 WORLDS: dict[str, dict[str, Variant]] = {
     "catch": {"V-MPO": Variant(config=CATCH), "clones itself": Variant(config=_clone(CATCH))},
@@ -168,6 +180,8 @@ WORLDS: dict[str, dict[str, Variant]] = {
     "four-mazes": {
         "RECODE-AP": Variant(config=MAZES),
         "RECODE-AP, above its mean": Variant(config=_vmpo(MAZES, loss={"intrinsic_baseline": "mean"})),
+        "RECODE-AP, one trace of each": Variant(config=_vmpo(replace(MAZES, num_envs=32), batch_size=4)),
+        "true counts": Variant(config=replace(MAZES, agent="VMPO-COUNT")),
         "no bonus": Variant(config=replace(MAZES, agent="VMPO")),
     },
     "unequal-pay": {
@@ -181,6 +195,18 @@ WORLDS: dict[str, dict[str, Variant]] = {
         "MEME-RECODE-AP": Variant(config=ONE_MAZE_MEME),
         "MEME": Variant(config=replace(ONE_MAZE_MEME, agent="MEME")),
     },
+    "noise": {
+        f"{bonus} {noise}": Variant(
+            config=suited(replace(NOISY, env_options={**NOISY.env_options, "noise": noise}), f"VMPO-{bonus}")
+        )
+        for bonus in ("RECODE-AP", "RND", "BYOL-Explore")
+        for noise in NOISES
+    },
+    "lethal": {
+        "RECODE-AP": Variant(config=LETHAL),
+        "true counts": Variant(config=replace(LETHAL, agent="VMPO-COUNT")),
+        "no bonus": Variant(config=replace(LETHAL, agent="VMPO")),
+    },
 }
 WATCHED = (
     "kl_distance",
@@ -193,6 +219,35 @@ WATCHED = (
 )
 
 
+class PaidByPlace:
+    """What a learner is paid, and where: how much of the pay's variance lies between places."""
+
+    def __init__(self, agent: Any) -> None:
+        self._rows: list[tuple[Any, Any]] = []
+        update = agent.update
+
+        def keep(sequence: Any, weights: Any = None, intrinsic_targets: Any = None) -> Any:
+            steps = sequence.steps
+            paid = np.asarray(steps.intrinsic if intrinsic_targets is None else intrinsic_targets)
+            is_paid = ~np.asarray(steps.is_first)[1:]
+            place = np.asarray(steps.extras.get("place", np.zeros(paid.shape, np.int64)))
+            self._rows.append((place[1:][is_paid], paid[1:][is_paid]))
+            return update(sequence, weights, intrinsic_targets)
+
+        agent.update = keep
+
+    def take(self) -> float | None:
+        """Variance of the places' mean pay over that of all pay since the last call; None without any pay."""
+        rows, self._rows = self._rows, []
+        place = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in rows)])
+        paid = np.concatenate([np.zeros(0), *(part for _, part in rows)])
+        if len(paid) == 0 or paid.var() == 0:
+            return None
+        _, place = np.unique(place, return_inverse=True)
+        means = np.bincount(place, paid) / np.bincount(place)
+        return round(float(means[place].var() / paid.var()), 4)
+
+
 def measure(variant: Variant, seed: int) -> dict[str, Any]:
     """Trains one agent; returns its curve, one point per twentieth of the run."""
     torch.set_num_threads(1)
@@ -203,11 +258,12 @@ def measure(variant: Variant, seed: int) -> dict[str, Any]:
         for network in (agent.online, loop.roles.inference.network):
             network.core = Forgetful(network.core)
         agent.published = module_state(agent.online, copy=True)
+    pay = PaidByPlace(loop.roles.learner.agent)
     points = []
     for number in range(1, POINTS + 1):
         while loop.num_steps < config.steps * number / POINTS:
             loop.step()
-        points.append(_point(loop))
+        points.append({**_point(loop), "pay_by_place": pay.take()})
     return {"steps": config.steps, "agent": config.agent, "env": config.env, "points": points}
 
 
@@ -273,14 +329,18 @@ def draw(world: str, rows: Sequence[Row], measure: str) -> Any:
     """Every run thin, the mean over seeds thick; several tasks are averaged."""
     figure = new_figure(5.0, 3.2)
     panel = figure.subplots()
-    for colour, name in zip(("C0", "C3", "C1", "C2"), WORLDS[world], strict=False):
+    for colour, name in zip(("C0", "C3", "C1", "C2", "C7"), WORLDS[world], strict=False):
         own = [row for row in rows if row["variant"] == name]
         if not own:
             continue
         curves = np.array([[_of_tasks(point[measure]) for point in row["points"]] for row in own])
         steps = np.mean([[point["step"] for point in row["points"]] for row in own], axis=0) / 1000
-        panel.plot(steps, curves.T, colour, alpha=0.3, linewidth=0.8)
-        panel.plot(steps, np.nanmean(curves, axis=0), colour, linewidth=2, label=f"{name} ({len(own)})")
+        is_known = ~np.isnan(curves)  # an episode may outlast a twentieth of a run
+        for curve, known in zip(curves, is_known, strict=True):
+            panel.plot(steps[known], curve[known], colour, alpha=0.3, linewidth=0.8)
+        some = is_known.any(0)
+        mean = np.nanmean(curves[:, some], axis=0)
+        panel.plot(steps[some], mean, colour, linewidth=2, label=f"{name} ({len(own)})")
     panel.set_title(world)
     panel.set_xlabel("thousand actor steps")
     panel.set_ylabel({"success": "share of episodes with reward", "return": "return"}.get(measure, measure))

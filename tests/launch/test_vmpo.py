@@ -14,7 +14,7 @@ from launch.test_local import assert_same, everything
 from softcount import store
 from softcount.agents.body import inputs_of
 from softcount.agents.vmpo.network import VmpoNetwork
-from softcount.launch.build import build
+from softcount.launch.build import build, build_evaluator
 from softcount.runs.run import METRICS, Run, make_loop
 from softcount.taxonomy import EMBEDDINGS, ON_EMBEDDINGS, WHOLE
 from softcount.tensors import load_module, to_tensors
@@ -289,7 +289,9 @@ def test_what_cannot_work_says_what_to_do(change, message):
         build(replace(MAZE, **change))
 
 
-def test_a_batch_that_cannot_hold_every_task_is_an_error():
-    config = replace(TASKS, vmpo=replace(TASKS.vmpo, batch_size=1))
+def test_tasks_that_do_not_divide_a_batch_or_the_evaluation_are_refused_before_anything_is_played():
     with pytest.raises(ValueError, match="a batch that 2 divides"):
-        Overheard(config, UNROLL + 1)
+        build(replace(TASKS, vmpo=replace(TASKS.vmpo, batch_size=1)))
+    config = replace(TASKS, evaluation_episodes=3)
+    with pytest.raises(ValueError, match=r"evaluation_episodes is 3, but .* names 2 tasks; .* such as 4"):
+        build_evaluator(config, build(config).inference)
