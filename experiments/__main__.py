@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from experiments.figures import registry
+from experiments import registry
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

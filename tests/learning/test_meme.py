@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from experiments.meme_learning import TASKS, run
+from experiments.agent.meme_learning import TASKS, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
