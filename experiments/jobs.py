@@ -1,7 +1,6 @@
 """Jobs: the units a figure is made of. Each leaves one JSON file, and is not run again once it is there.
 
-    results/figures/FOLDER/KEY.json      what was measured, with seed, seconds and machine
-    docs/images/figures/NAME.png, .svg   the picture
+    FOLDER/KEY.json      what was measured, with seed, seconds and machine
 
 A figure stopped in the middle goes on with the job that was under way; two figures that share a
 folder share their jobs (the trained agents do).
@@ -20,7 +19,6 @@ from softcount import store
 from softcount.measure.machine import machine
 
 RESULTS = Path("results/figures")
-IMAGES = Path("docs/images/figures")
 SEEDS = (0, 1, 2)
 
 Row = dict[str, Any]
@@ -41,12 +39,9 @@ class Job:
 
 
 def run(jobs: Sequence[Job], folder: Path, say: Callable[[str], None] = print) -> None:
-    """Runs the jobs that have left no file yet, one after the other."""
-    todo = [job for job in jobs if not path_of(folder, job.key).exists()]
-    if len(todo) < len(jobs):
-        say(f"{len(jobs) - len(todo)} of {len(jobs)} runs are there already")
-    for i, job in enumerate(todo):
-        say(f"[{i + 1}/{len(todo)}] {job.key} ...")
+    """Runs jobs one after the other; each leaves its file."""
+    for i, job in enumerate(jobs):
+        say(f"[{i + 1}/{len(jobs)}] {job.key} ...")
         started, started_cpu = time.perf_counter(), time.process_time()
         measured = job.measure()
         row = {
@@ -63,10 +58,23 @@ def run(jobs: Sequence[Job], folder: Path, say: Callable[[str], None] = print) -
         store.write_atomically(path_of(folder, job.key), content.encode())
 
 
-def read(jobs: Sequence[Job], folder: Path) -> list[Row]:
-    """Returns the rows of the jobs that were run, in the order of the jobs."""
-    paths = [path_of(folder, job.key) for job in jobs]
-    return [json.loads(path.read_text()) for path in paths if path.exists()]
+def read(jobs: Sequence[Job], folder: Path) -> dict[str, Row]:
+    """Returns the rows of the jobs that left a file, by key."""
+    paths = {job.key: path_of(folder, job.key) for job in jobs}
+    return {key: json.loads(path.read_text()) for key, path in paths.items() if path.exists()}
+
+
+def by(rows: Iterable[Row], *names: str) -> dict[Any, list[Row]]:
+    """Groups rows by what they have under some names, in the order in which they come.
+
+    >>> by([{"a": 1, "seed": 0}, {"a": 2, "seed": 0}, {"a": 1, "seed": 1}], "a")[1]
+    [{'a': 1, 'seed': 0}, {'a': 1, 'seed': 1}]
+    """
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        values = tuple(row[name] for name in names)
+        groups.setdefault(values if len(names) > 1 else values[0], []).append(row)
+    return groups
 
 
 def per_seed(values: Iterable[float | None], digits: int = 2) -> str:
@@ -80,24 +88,3 @@ def per_seed(values: Iterable[float | None], digits: int = 2) -> str:
 
 def path_of(folder: Path, key: str) -> Path:
     return folder / f"{key}.json"
-
-
-def save_picture(figure: Any, name: str, images: Path) -> list[Path]:
-    """Writes a matplotlib figure as PNG and SVG; equal figures give equal files."""
-    import matplotlib
-
-    images.mkdir(parents=True, exist_ok=True)
-    paths = [images / f"{name}.{suffix}" for suffix in ("png", "svg")]
-    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-        figure.savefig(paths[0], dpi=110)
-        figure.savefig(paths[1], metadata={"Date": None})
-    return paths
-
-
-def new_figure(width: float, height: float) -> Any:
-    """Returns an empty matplotlib figure that needs no screen."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install softcount[plots]") from error
-    return Figure(figsize=(width, height), layout="constrained")

@@ -1,6 +1,6 @@
-"""Keeps the numbers of the reproduction pages equal to the results.
+"""Keeps the numbers of the pages equal to the results.
 
-    python -m experiments.renew_docs docs/reproduction/*.md
+    python -m experiments.renew_docs        all pages of docs/
 
 A block that starts with ```text NAME holds what the figure of that name says of its results; each is
 written anew. A test checks that nothing is out of date.
@@ -9,33 +9,37 @@ written anew. A test checks that nothing is out of date.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
-from experiments import jobs, registry
-from experiments.figure import Figure
+from experiments.figure import find
 
-BLOCK = re.compile(r"^```text (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def renewed(page: str, root: Path = Path()) -> str:
-    """Returns the page with every block written from the results under `root`."""
-    return BLOCK.sub(lambda match: f"```text {match[1]}\n{numbers(match[1], root)}\n```", page)
+BLOCK = re.compile(r"^```text ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def numbers(name: str, root: Path = Path()) -> str:
+def renewed(page: str) -> str:
+    """Returns the page with every block written from the results."""
+    return BLOCK.sub(lambda match: f"```text {match[1]}\n{numbers(match[1])}\n```", page)
+
+
+def numbers(name: str) -> str:
     """Returns what a figure says of the results that are there."""
-    figure = registry.find(name)
-    if not isinstance(figure, Figure):
-        raise ValueError(f"{name} is made elsewhere and keeps its numbers there")
-    todo = figure.jobs()
-    rows = jobs.read(todo, root / figure.folder)
+    figure = find(name)
+    rows, num = figure.rows(), len(figure.jobs())
     if not rows:
         return "not run"
-    note = [] if len(rows) == len(todo) else [f"({len(rows)} of {len(todo)} runs)"]
+    note = [] if len(rows) == num else [f"({len(rows)} of {num} runs)"]
     return "\n".join(note + figure.describe(rows))
 
 
+def main(docs: Path = Path("docs")) -> None:
+    """Renews all pages, and says which have changed."""
+    for path in sorted(docs.glob("**/*.md")):
+        before = path.read_text()
+        after = renewed(before)
+        if after != before:
+            path.write_text(after)
+            print(f"renewed {path}")
+
+
 if __name__ == "__main__":
-    for path in map(Path, sys.argv[1:]):
-        path.write_text(renewed(path.read_text()))
+    main()

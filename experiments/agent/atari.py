@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from experiments.agent.atari_runs import FOLDER, atari_config, job
-from experiments.agent.coverage import COLOURS, steps_below
+from experiments.drawing import COLOURS, draw_steps, new_figure, steps_below
 from experiments.figure import Figure
-from experiments.jobs import SEEDS, Job, Row, new_figure
+from experiments.jobs import SEEDS, Job, Row
 from softcount.config import RunConfig
 from softcount.envs.atari_places import MontezumaPlaces
 from softcount.measure.coverage import Coverage, plot_heat_map
@@ -64,8 +64,7 @@ def plot(rows: Sequence[Row]) -> Any:
         is_new = row["seed"] == min(r["seed"] for r in rows if r["name"] == row["name"])
         style = {"color": colour, "label": LABELS.get(row["name"], row["name"]) if is_new else None}
         for axes, steps in zip(panels, (sorted(first_steps(row).values()), sorted(row["first_seen"]))):
-            numbers = [*range(1, len(steps) + 1), len(steps)]
-            axes.step([*steps, row["steps"]], numbers, where="post", **style)
+            draw_steps(axes, steps, row["steps"], **style)
         panels[2].plot([report["step"] for report in row["rows"]], np.array(keys_of(row)) + 1, **style)
     for axes, title in zip(panels, ("rooms visited", "positions visited", "keys fetched + 1")):
         steps_below(axes)

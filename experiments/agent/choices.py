@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.agent.coverage import agreement, area, by_name, contrast, describe_runs
+from experiments.agent.coverage import agreement, area, contrast, describe_runs
 from experiments.agent.maze_runs import FOLDER, job, maze_config
+from experiments.drawing import new_figure
 from experiments.figure import Figure
-from experiments.jobs import SEEDS, Job, Row, new_figure
+from experiments.jobs import SEEDS, Job, Row, by
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
 from softcount.presets import ATARI
@@ -95,7 +96,7 @@ def plot(rows: Sequence[Row]) -> Any:
     figure = new_figure(13, 0.3 * len(CHANGES) + 1.2)
     panels = figure.subplots(1, 3, sharey=True)
     base = {row["seed"]: area(row) for row in rows if row["name"] == BASE}
-    groups = by_name([row for row in rows if row["seed"] in base])
+    groups = by([row for row in rows if row["seed"] in base], "name")
     gains = {name: [area(row) - base[row["seed"]] for row in group] for name, group in groups.items()}
     order = sorted(groups, key=lambda name: sum(gains[name]) / len(gains[name]))
     for i, name in enumerate(order):

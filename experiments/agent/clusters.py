@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from experiments.agent.bonuses import jobs as bonus_jobs
-from experiments.agent.coverage import COLOURS, steps_below
 from experiments.agent.maze_runs import FOLDER
+from experiments.drawing import COLOURS, new_figure, steps_below
 from experiments.figure import Figure
-from experiments.jobs import Row, new_figure, per_seed
+from experiments.jobs import Row, per_seed
 
 NUM_MAPS = 6
 MEASURES = {"atoms": "atoms", "counts": "their counts", "visits": "visits since the start"}

@@ -17,14 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.jobs import Row, per_seed
+from experiments.drawing import COLOURS, draw_seeds, new_figure, steps_below
+from experiments.jobs import Row, by, per_seed
 from softcount.measure import scored_places
 from softcount.types import Array
-
-COLOURS = (
-    "#1b6ca8", "#d1495b", "#2e933c", "#e09f3e", "#7b4fa3", "#8c564b", "#555555", "#17a2a2", "#e377c2",
-    "#bcbd22", "#000000", "#9edae5",
-)  # fmt: skip
 
 
 def agreement(snapshot: Mapping[str, Any]) -> float | None:
@@ -54,21 +50,12 @@ def area(row: Row) -> float:
     return float(coverage_at(row, np.linspace(0, row["steps"], 1001)[1:]).mean())
 
 
-def by_name(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row["name"], []).append(row)
-    return groups
-
-
 def draw_coverage(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) -> None:
-    """Draws coverage over steps, a thin line a seed, a thick one their mean."""
-    for colour, (name, group) in zip(COLOURS, by_name(rows).items()):
+    """Draws coverage over steps."""
+    for colour, (name, group) in zip(COLOURS, by(rows, "name").items()):
         steps = np.linspace(0, max(row["steps"] for row in group), 301)
         curves = np.array([coverage_at(row, steps) for row in group])
-        for curve in curves:
-            axes.plot(steps, curve, color=colour, linewidth=0.7, alpha=0.5)
-        axes.plot(steps, curves.mean(axis=0), color=colour, linewidth=2, label=_label(name, labels, group))
+        draw_seeds(axes, steps, curves, colour, _label(name, labels, group))
     steps_below(axes)
     axes.set(ylabel="share of places visited", ylim=(0, 1.02))
     axes.legend(frameon=False, fontsize=8)
@@ -76,7 +63,7 @@ def draw_coverage(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) -> 
 
 def draw_agreement(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) -> None:
     """Draws the rank correlation of the bonus with the true-count bonus over steps."""
-    for colour, (name, group) in zip(COLOURS, by_name(rows).items()):
+    for colour, (name, group) in zip(COLOURS, by(rows, "name").items()):
         curves = []
         for row in group:
             points = [(s["step"], agreement(s)) for s in row["snapshots"] if agreement(s) is not None]
@@ -91,18 +78,8 @@ def draw_agreement(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) ->
     axes.set(ylabel="rank correlation with 1/√N", ylim=(-1.02, 1.02))
 
 
-def steps_below(axes: Any) -> None:
-    """Makes the horizontal axis one of steps, written as 50k or 2M."""
-    from matplotlib.ticker import EngFormatter
-
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.set_xlabel("actor steps")
-
-
 def draw_runs(rows: Sequence[Row], labels: Mapping[str, str], title: str) -> Any:
     """Returns the usual picture: coverage beside agreement."""
-    from experiments.jobs import new_figure
-
     figure = new_figure(11, 4.2)
     left, right = figure.subplots(1, 2)
     draw_coverage(left, rows, labels)
@@ -115,7 +92,7 @@ def draw_runs(rows: Sequence[Row], labels: Mapping[str, str], title: str) -> Any
 def describe_runs(rows: Sequence[Row], labels: Mapping[str, str]) -> list[str]:
     """One line per setting, seeds side by side: places at the end, area, first goal, agreement, contrast."""
     lines = []
-    for name, group in by_name(rows).items():
+    for name, group in by(rows, "name").items():
         places = [sum(first > 0 for first in row["first_seen"]) for row in group]
         final = [agreement(row["snapshots"][-1]) for row in group]
         shown = "" if final[0] is None else f"; ρ {per_seed(final)}"

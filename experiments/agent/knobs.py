@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.agent.coverage import area, by_name, describe_runs
+from experiments.agent.coverage import area, describe_runs
 from experiments.agent.maze_runs import FOLDER, job, maze_config
+from experiments.drawing import new_figure
 from experiments.figure import Figure
-from experiments.jobs import SEEDS, Job, Row, new_figure
+from experiments.jobs import SEEDS, Job, Row, by
 from softcount.presets import LAPTOP
 
 KNOBS: dict[str, tuple[Any, ...]] = {
@@ -49,7 +50,7 @@ def jobs() -> list[Job]:
 
 def plot(rows: Sequence[Row]) -> Any:
     figure = new_figure(11, 3.2)
-    groups = by_name(rows)
+    groups = by(rows, "name")
     for axes, knob in zip(figure.subplots(1, len(KNOBS), sharey=True), KNOBS):
         preset = getattr(LAPTOP.recode.memory, knob)
         names = {value: f"{knob}-{value}" for value in KNOBS[knob]} | {preset: "RECODE-AP"}

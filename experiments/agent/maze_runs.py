@@ -12,31 +12,21 @@ leaves to the other bonuses' own papers is in `presets.suited`.
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.jobs import RESULTS, Job
-from softcount import store
+from experiments import runs
+from experiments.jobs import RESULTS, Job, Row
 from softcount.config import RunConfig, with_fields
-from softcount.config_json import from_json, to_json, to_tree
 from softcount.launch.build import make_env
 from softcount.launch.local import LocalLoop
 from softcount.memory.inspect import nearest_atoms
 from softcount.presets import LAPTOP, suited
-from softcount.runs.allocator import ALLOCATOR
-from softcount.runs.lock import empty
-from softcount.runs.run import CHECKPOINTS, CONFIG, Run
+from softcount.runs.run import Run
 from softcount.types import Array
 
 FOLDER = RESULTS / "runs"
@@ -44,8 +34,6 @@ RUNS = Path("runs/figures")
 STEPS = 150_000
 FIRST_LAYOUT = 10
 DRAWINGS = 4
-SNAPSHOTS, SUMMARY = "places.jsonl", "summary.json"
-MODULE = "experiments.agent.maze_runs"
 
 
 def maze_config(agent: str, seed: int, changes: Mapping[str, Any] | None = None) -> RunConfig:
@@ -65,61 +53,34 @@ def maze_config(agent: str, seed: int, changes: Mapping[str, Any] | None = None)
 def job(name: str, config: RunConfig) -> Job:
     """Returns the job that trains a configuration; `name` says what is special about it."""
     key = f"{name}__seed{config.seed}"
-    settings = {"name": name, "agent": config.agent, "steps": config.steps}
-    return Job(key=key, seed=config.seed, settings=settings, measure=lambda: train(key, config))
-
-
-def train(key: str, config: RunConfig, runs: Path = RUNS, module: str = MODULE) -> dict[str, Any]:
-    """Trains in a process of its own, from where it was left; returns the summary that `module` leaves."""
-    folder = runs / key
-    runs.mkdir(parents=True, exist_ok=True)
-    wanted = runs / f"{key}.json"
-    is_same = wanted.exists() and wanted.read_text() == to_json(config)
-    is_run = (folder / CONFIG).exists() and (folder / CHECKPOINTS).exists()
-    if folder.exists() and not (is_same and is_run):
-        empty(folder)  # of another version of the configuration, or finished and taken away, or hardly begun
-    store.write_atomically(wanted, to_json(config).encode())
-    done = subprocess.run(
-        [sys.executable, "-m", module, str(folder)],
-        env={**os.environ, **ALLOCATOR, "OMP_NUM_THREADS": "1"},
+    return Job(
+        key=key,
+        seed=config.seed,
+        settings={"name": name, "agent": config.agent, "steps": config.steps},
+        measure=lambda: runs.train(config, RUNS / key, watch=Places()),
     )
-    if done.returncode != 0:
-        raise RuntimeError(f"the training run {folder} failed with code {done.returncode}")
-    summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text())
-    shutil.rmtree(folder / CHECKPOINTS)  # only the summary is needed from here on
-    return summary
 
 
-def train_here(folder: Path, config: RunConfig, say: Callable[[str], None]) -> dict[str, Any]:
-    """Trains in this process, with snapshots; returns and writes the summary."""
-    run = Run.resume(folder) if (folder / CONFIG).exists() else Run.create(folder, config)
-    with closing(run):
-        summary = _follow(run, say)
-    store.write_atomically(folder / SUMMARY, json.dumps(summary, allow_nan=False).encode())
-    return summary
+class Places(runs.Watch):
+    """Asks about every place at every report."""
 
+    def prepare(self, run: Run) -> None:
+        self.views = views_of_places(run.config)
 
-def _follow(run: Run, say: Callable[[str], None]) -> dict[str, Any]:
-    folder, config = run.folder, run.config
-    snapshots = snapshots_until(folder, run.loop.num_steps)
-    earlier = snapshots[-1] if snapshots else {"cpu_seconds": 0.0, "seconds": 0.0}
-    started, views = time.monotonic(), views_of_places(config)
-    started_cpu = time.process_time()
-    for step, metrics in run.train():
-        snapshot = {
-            "step": step,
-            **take_snapshot(run.loop, views),
+    def ask(self, run: Run, metrics: Mapping[str, float]) -> Row:
+        return {
+            **take_snapshot(run.loop, self.views),
             "episodic_length": metrics.get("charts/episodic_length"),
             "success_rate": metrics.get("charts/success_rate"),
-            "cpu_seconds": round(earlier["cpu_seconds"] + time.process_time() - started_cpu, 1),
-            "seconds": round(earlier["seconds"] + time.monotonic() - started, 1),
         }
-        snapshots.append(snapshot)
-        with open(folder / SNAPSHOTS, "a") as file:
-            file.write(json.dumps(snapshot) + "\n")
-        places = sum(visits > 0 for visits in snapshot["visits"])
-        say(f"  {step:>8,} of {config.steps:,} steps, {places} of {len(views[0])} places")
-    return _summarise(run.loop, config, snapshots)
+
+    def say(self, answer: Row) -> str:
+        visits = answer["visits"]
+        return f"{sum(num > 0 for num in visits)} of {len(visits)} places"
+
+    def sum_up(self, run: Run, answers: Sequence[Row]) -> Row:
+        """Returns the maze, when each place was first seen, and the snapshots."""
+        return {**_summary(run.loop), "snapshots": list(answers)}
 
 
 def views_of_places(config: RunConfig) -> list[Array]:
@@ -154,7 +115,7 @@ def take_snapshot(loop: LocalLoop, views: Sequence[Array]) -> dict[str, Any]:
     return snapshot
 
 
-def _summarise(loop: LocalLoop, config: RunConfig, snapshots: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _summary(loop: LocalLoop) -> Row:
     maze: Any = loop.roles.actor.env
     coverage, bonus = loop.coverage, loop.roles.memory.bonus
     memories = {} if bonus is None else bonus.memories()
@@ -163,7 +124,6 @@ def _summarise(loop: LocalLoop, config: RunConfig, snapshots: Sequence[dict[str,
     cells = [maze.cell_of(place) for place in range(num_places)]
     goal = cells.index(tuple(maze.goal))
     return {
-        "config": to_tree(config),
         "num_places": num_places,
         "cells": [list(map(int, cell)) for cell in cells],
         "map_shape": list(maze.map_shape),
@@ -171,24 +131,4 @@ def _summarise(loop: LocalLoop, config: RunConfig, snapshots: Sequence[dict[str,
         "first_seen": coverage.first_seen[:num_places].tolist(),
         "first_goal": int(coverage.first_seen[goal]) or None,
         "ages": next((memory.ages.tolist() for memory in memories.values()), None),
-        "snapshots": list(snapshots),
-        "cpu_seconds": snapshots[-1]["cpu_seconds"],
-        "seconds": snapshots[-1]["seconds"],
     }
-
-
-def snapshots_until(folder: Path, step: int) -> list[dict[str, Any]]:
-    """Reads the snapshots that the checkpoint knows of, and forgets later ones."""
-    path = folder / SNAPSHOTS
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-    if path.exists():
-        path.write_text("".join(kept))
-    return [json.loads(line) for line in kept]
-
-
-if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    train_here(
-        where, from_json((where.parent / f"{where.name}.json").read_text()), lambda x: print(x, flush=True)
-    )

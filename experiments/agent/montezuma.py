@@ -1,47 +1,54 @@
 """Montezuma's Revenge with the paper's protocol on a small machine: rooms and positions over time.
 
-    python -m experiments.agent.montezuma --agent MEME-RECODE-AP --steps 1000000
-
 Frames are the paper's (grey 210×160, action repeat 4, no-ops, full action set); the torso is
 smaller and the replay ratio lower than its table's, so that two cores can train at all. The
-memory is the table's: 50,000 atoms. Leaves a JSON with the step at which each room and position was first
-seen, returns, resident memory and speed over time, and draws all runs of the folder. A run that
-was stopped is resumed.
+memory is the table's: 50,000 atoms. Kept are the step at which each room and position was first
+seen, returns, resident memory and speed over time.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import resource
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.agent.coverage import COLOURS, steps_below
-from experiments.agent.maze_goal import total_seconds
-from experiments.jobs import new_figure, save_picture
-from softcount import checkpoint, store
+from experiments import runs
+from experiments.drawing import COLOURS, draw_steps, new_figure, steps_below
+from experiments.figure import Figure
+from experiments.jobs import Job, Row
 from softcount.agents.meme.network import NetworkConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
 from softcount.envs.atari_places import MontezumaPlaces
-from softcount.measure.machine import machine
 from softcount.presets import LAPTOP, suited
 from softcount.replay.config import ReplayConfig
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.rnd import RndConfig
 from softcount.representations.trainer import TrainerConfig
-from softcount.runs.run import CHECKPOINTS, CONFIG, Run, read_config, read_reports
+from softcount.runs.run import Run
 from softcount.torsos import DqnConfig
 
+AGENTS = ("MEME-RECODE-AP", "MEME-RND")
+STEPS = 1_000_000
+RUNS = Path("runs/montezuma")
 FRAMES_PER_STEP = 4
 SMALL_DQN = DqnConfig(channels=(16, 32, 32))
+KEPT = {
+    "return": "charts/episodic_return",
+    "length": "charts/episodic_length",
+    "intrinsic_return": "charts/intrinsic_return",
+    "intrinsic_reward": "intrinsic/reward_mean",
+    "soft_count": "intrinsic/soft_count",
+    "accuracy": "representation/accuracy",
+    "steps_per_second": "charts/SPS",
+    "atoms": "intrinsic/atoms",
+    "replay_bytes": "replay/bytes",
+}
 
 SMALL_ATARI = replace(
     LAPTOP,
@@ -77,63 +84,60 @@ def rooms(places: Sequence[int]) -> set[int]:
     return {int(place) // (MontezumaPlaces.rows * MontezumaPlaces.columns) for place in places}
 
 
-def train(config: RunConfig, folder: Path) -> None:
-    """Trains from where the run was left, and says how it goes."""
-    run = Run.resume(folder, steps=config.steps) if (folder / CONFIG).exists() else Run.create(folder, config)
-    with closing(run):
-        for step, metrics in run.train():
-            assert run.loop.coverage is not None
-            visited = np.flatnonzero(run.loop.coverage.visits).tolist()
-            print(
-                f"{step:>9,} steps: {len(rooms(visited))} rooms, {len(visited)} positions, "
-                f"{metrics['charts/SPS']:.0f} steps per second",
-                flush=True,
-            )
+class Rooms(runs.Watch):
+    """Asks for rooms, positions and how it goes at every report."""
+
+    def ask(self, run: Run, metrics: Mapping[str, float]) -> Row:
+        assert run.loop.coverage is not None
+        visited = np.flatnonzero(run.loop.coverage.visits).tolist()
+        kept = {name: metrics.get(key) for name, key in KEPT.items()}
+        return {"num_rooms": len(rooms(visited)), "num_positions": len(visited), **kept}
+
+    def say(self, answer: Row) -> str:
+        return f"{answer['num_rooms']} rooms, {answer['num_positions']} positions"
+
+    def sum_up(self, run: Run, answers: Sequence[Row]) -> Row:
+        """Returns the steps at which each room and position was first seen."""
+        assert run.loop.coverage is not None
+        seen = run.loop.coverage.state_dict()
+        first = dict(zip(seen["places"].tolist(), seen["first_seen"].tolist(), strict=True))
+        first_room: dict[int, int] = {}
+        for place, step in first.items():
+            (room,) = rooms([place])
+            first_room[room] = min(step, first_room.get(room, step))
+        return {
+            "agent": run.config.agent,
+            "frames_per_step": FRAMES_PER_STEP,
+            "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            "rooms": sorted((step, room) for room, step in first_room.items()),
+            "positions": sorted(first.values()),
+            "rows": list(answers),
+        }
 
 
-def summarise(folder: Path) -> dict[str, Any]:
-    """Reads what a run has seen, and when."""
-    config = read_config(folder)
-    seen = checkpoint.read(folder / CHECKPOINTS).parts["loop"]["coverage"]
-    first = dict(zip(seen["places"].tolist(), seen["first_seen"].tolist(), strict=True))
-    first_room: dict[int, int] = {}
-    for place, step in first.items():
-        (room,) = rooms([place])
-        first_room[room] = min(step, first_room.get(room, step))
-    rows = read_reports(folder)
-    kept = {
-        "return": "charts/episodic_return",
-        "length": "charts/episodic_length",
-        "intrinsic_return": "charts/intrinsic_return",
-        "intrinsic_reward": "intrinsic/reward_mean",
-        "soft_count": "intrinsic/soft_count",
-        "accuracy": "representation/accuracy",
-        "steps_per_second": "charts/SPS",
-        "atoms": "intrinsic/atoms",
-        "replay_bytes": "replay/bytes",
-    }
-    return {
-        "agent": config.agent,
-        "seed": config.seed,
-        "frames_per_step": FRAMES_PER_STEP,
-        "steps": rows[-1]["step"],
-        "seconds": total_seconds([row["time/elapsed"] for row in rows]),
-        "rooms": sorted((step, room) for room, step in first_room.items()),
-        "positions": sorted(first.values()),
-        "rows": [{"step": row["step"]} | {name: row.get(key) for name, key in kept.items()} for row in rows],
-    }
+def config_of(agent: str, seed: int) -> RunConfig:
+    return replace(suited(SMALL_ATARI, agent), steps=STEPS, seed=seed)
 
 
-def draw(results: Sequence[dict[str, Any]]) -> Any:
-    """Draws rooms, positions and returns over frames, a line a run."""
+def jobs() -> list[Job]:
+    """One run of each agent."""
+    return [_job(config_of(agent, 0)) for agent in AGENTS]
+
+
+def _job(config: RunConfig) -> Job:
+    key = f"{config.agent}__seed{config.seed}"
+    return Job(key=key, seed=config.seed, measure=lambda: runs.train(config, RUNS / key, watch=Rooms()))
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """Draws rooms, positions and returns over frames, a line per run."""
     figure = new_figure(14, 4)
     panels = figure.subplots(1, 3)
-    for colour, result in zip(COLOURS, results):
+    for colour, result in zip(COLOURS, rows):
         style = {"color": colour, "label": f"{result['agent']}, seed {result['seed']}"}
-        end = result["steps"]
         for axes, steps in zip(panels, ([step for step, _ in result["rooms"]], result["positions"])):
-            numbers = [*range(1, len(steps) + 1), len(steps)]
-            axes.step(FRAMES_PER_STEP * np.array([*steps, end]), numbers, where="post", **style)
+            frames = FRAMES_PER_STEP * np.array(steps)
+            draw_steps(axes, frames, FRAMES_PER_STEP * result["steps"], **style)
         known = [(row["step"], row["return"]) for row in result["rows"] if row["return"] is not None]
         if known:
             steps, returns = np.array(known).T
@@ -146,33 +150,25 @@ def draw(results: Sequence[dict[str, Any]]) -> Any:
     return figure
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--agent", default="MEME-RECODE-AP")
-    parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--runs", type=Path, default=Path("runs/montezuma"), help="folder of training runs")
-    parser.add_argument("--out", type=Path, default=Path("results/meme/montezuma"), help="a file per run")
-    parser.add_argument("--picture", type=Path, default=Path("docs/images/montezuma.png"))
-    parser.add_argument("--draw", action="store_true", help="run nothing, only draw what is in --out")
-    arguments = parser.parse_args()
-    if not arguments.draw:
-        base = suited(SMALL_ATARI, arguments.agent)
-        config = replace(base, steps=arguments.steps, seed=arguments.seed)
-        name = f"{arguments.agent}__seed{arguments.seed}"
-        train(config, arguments.runs / name)
-        content = {
-            "machine": machine(),
-            "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-            **summarise(arguments.runs / name),
-        }
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        store.write_atomically(arguments.out / f"{name}.json", (json.dumps(content) + "\n").encode())
-    results = [json.loads(path.read_text()) for path in sorted(arguments.out.glob("*.json"))]
-    save_picture(draw(results), arguments.picture.stem, arguments.picture.parent)
+def describe(rows: Sequence[Row]) -> list[str]:
+    """A line per run."""
+    return [
+        f"{row['agent']}, seed {row['seed']}: {len(row['rooms'])} room{'s' * (len(row['rooms']) > 1)}, "
+        f"{len(row['positions'])} positions in {FRAMES_PER_STEP * row['steps']:,} frames, "
+        f"{row['seconds'] / 60:.0f} min"
+        for row in rows
+    ]
 
 
-if __name__ == "__main__":
-    main()
+FIGURE = Figure(
+    name="montezuma",
+    paper="Fig. 4 (one game, a small part of its frames)",
+    claim="RECODE visits more rooms of Montezuma's Revenge than RND.",
+    laptop_cost="2 runs of 4 million frames, about 40 minutes each on two cores",
+    paper_cost="see `bonuses`",
+    folder=Path("results/meme/montezuma"),
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+    images=Path("docs/images"),
+)

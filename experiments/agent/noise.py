@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.agent.coverage import area, by_name, describe_runs, draw_coverage
+from experiments.agent.coverage import area, describe_runs, draw_coverage
 from experiments.agent.maze_runs import FIRST_LAYOUT, FOLDER, job, maze_config
+from experiments.drawing import new_figure
 from experiments.figure import Figure
-from experiments.jobs import SEEDS, Job, Row, new_figure, per_seed
+from experiments.jobs import SEEDS, Job, Row, by, per_seed
 
 AGENTS = ("RECODE-AP", "NGU-AP", "RND")
 ENVS = {"colours": "disco-maze", "noise": "noisy-disco-maze"}
@@ -58,7 +59,7 @@ def describe(rows: Sequence[Row]) -> list[str]:
     lines = describe_runs(
         rows, {name: f"{label}, {TITLES[name.split('-')[0]]}" for name, label in LABELS.items()}
     )
-    groups = by_name(rows)
+    groups = by(rows, "name")
     for agent in AGENTS:
         pairs = [
             area(noisy) / area(clear)

@@ -11,8 +11,9 @@ from typing import Any
 
 from experiments.agent.coverage import describe_runs, draw_agreement, draw_coverage
 from experiments.agent.maze_runs import FIRST_LAYOUT, FOLDER, job, maze_config
+from experiments.drawing import new_figure
 from experiments.figure import Figure
-from experiments.jobs import SEEDS, Job, Row, new_figure
+from experiments.jobs import SEEDS, Job, Row
 from softcount.presets import LAPTOP
 from softcount.representations.casm import CasmConfig
 from softcount.representations.gated_transformer import GatedTransformerConfig

@@ -1,27 +1,24 @@
 """Scores of many runs as the paper aggregates them (Figs. 1, 5, 7, 17, 18, Table 5).
 
-    python -m experiments.agent.scores atari runs/paper/atari runs/paper/atari_baselines
-
-Reads the evaluations of every run below the folders. A run's score at a step is that of its last
-evaluation until then; of tasks and seeds come the mean human-normalised score, the same capped, and the
-interquartile mean, each with its stratified bootstrap interval. Leaves results/figures/scores_SUITE.json
-and the picture. Every agent must have played the same tasks with all of its seeds.
+Reads the evaluations of every run that `softcount figure NAME --scale paper` trains. A run's score at a step
+is that of its last evaluation until then. Of tasks and seeds come the mean human-normalised score, the same
+capped, and the interquartile mean, each with its stratified bootstrap interval. Every agent must have
+played the same tasks with all of its seeds.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.agent.coverage import COLOURS, steps_below
-from experiments.jobs import IMAGES, RESULTS, new_figure, save_picture
-from softcount import scores, store
+from experiments.drawing import COLOURS, new_figure, steps_below
+from experiments.figure import Figure
+from experiments.jobs import RESULTS, Job, Row
+from softcount import scores
 from softcount.runs.run import CONFIG, read_config, read_reports
 from softcount.types import Array
 
@@ -113,8 +110,9 @@ def aggregate(courses: Sequence[Course], ranges: Mapping[str, scores.Range]) -> 
     return found
 
 
-def draw(found: Mapping[str, Any]) -> Any:
+def plot(rows: Sequence[Row]) -> Any:
     """Draws each aggregate over steps with its interval as a band."""
+    (found,) = rows
     figure = new_figure(13, 4)
     for axes, (name, (title, *_)) in zip(figure.subplots(1, len(MEASURES)), MEASURES.items()):
         for colour, (agent, own) in zip(COLOURS, found["agents"].items()):
@@ -127,8 +125,9 @@ def draw(found: Mapping[str, Any]) -> Any:
     return figure
 
 
-def describe(found: Mapping[str, Any]) -> list[str]:
+def describe(rows: Sequence[Row]) -> list[str]:
     """Says what every agent ends with: aggregates with intervals, then its tasks."""
+    (found,) = rows
     lines = []
     for agent, own in found["agents"].items():
         ends = {name: scores.Interval(*own[name][-1]) for name in MEASURES}
@@ -140,25 +139,40 @@ def describe(found: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("suite", choices=tuple(SUITES))
-    parser.add_argument("runs", type=Path, nargs="+", help="folders with runs somewhere below them")
-    parsed = parser.parse_args()
+def measure(suite: str, folders: Sequence[Path]) -> dict[str, Any]:
+    """Aggregates the runs of a suite that were trained here."""
     try:
-        found = aggregate(read_courses(parsed.runs), SUITES[parsed.suite])
+        return aggregate(read_courses(folders), SUITES[suite])
     except ValueError as error:
-        print(f"{error}; `softcount figure scores_{parsed.suite} --scale paper` trains them", file=sys.stderr)
-        return 1
-    name = f"scores_{parsed.suite}"
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    store.write_atomically(RESULTS / f"{name}.json", (json.dumps(found) + "\n").encode())
-    save_picture(draw(found), name, IMAGES)
-    print("\n".join(describe(found)))
-    return 0
+        raise ValueError(f"{error}; `softcount figure scores_{suite} --scale paper` trains them") from error
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def jobs(suite: str, *folders: str) -> list[Job]:
+    """One job: all runs together."""
+    found = [Path("runs/paper") / folder for folder in folders]
+    return [Job(key=f"scores_{suite}", seed=0, measure=partial(measure, suite, found))]
+
+
+ATARI = Figure(
+    name="scores_atari",
+    paper="Fig. 17 (and the scores of Fig. 4)",
+    claim="Over eight games RECODE is above NGU, capped and not.",
+    laptop_cost="not possible: needs the paper's runs",
+    paper_cost="8 games × 4 agents × 6 seeds, 1e9 frames each",
+    folder=RESULTS,
+    jobs=partial(jobs, "atari", "atari", "atari_baselines"),
+    plot=plot,
+    describe=describe,
+)
+
+DM_HARD_8 = Figure(
+    name="scores_dm_hard_8",
+    paper="Figs. 1, 5, 7, 18 and Table 5",
+    claim="RECODE with CASM is above RECODE with AP, and both above NGU, over eight tasks.",
+    laptop_cost="not possible: needs the paper's runs and its servers",
+    paper_cost="8 tasks × 4 agents × 3 seeds, 1e10 frames each",
+    folder=RESULTS,
+    jobs=partial(jobs, "dm_hard_8", "dm_hard_8"),
+    plot=plot,
+    describe=describe,
+)

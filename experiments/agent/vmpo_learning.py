@@ -1,46 +1,43 @@
 """V-MPO learns small worlds, each with a control that must fail.
 
-    world          needs                            control
-    catch, chain   learning at all                  no preference (η → ∞, all of D): it clones itself
-    CartPole       the same, further                the same
-    cue memory     the recurrent state              the state is forgotten at every step
-    trust region   the multiplier α                 α held at 0
-    point maze     the bonus, continuous actions    no bonus
-    wandering      a stroll that costs no goal      β so large that a stroll is worth more than the goal
-    four mazes     one network for four tasks       no bonus
-    unequal pay    units of values for each task    one set of units for all
-    generality     any agent                        MEME and V-MPO, each without bonus
+world          needs                            control
+catch, chain   learning at all                  no preference (η → ∞, all of D): it clones itself
+CartPole       the same, further                the same
+cue memory     the recurrent state              the state is forgotten at every step
+trust region   the multiplier α                 α held at 0
+point maze     the bonus, continuous actions    no bonus
+wandering      a stroll that costs no goal      β so large that a stroll is worth more than the goal
+four mazes     one network for four tasks       no bonus
+unequal pay    units of values for each task    one set of units for all
+generality     any agent                        MEME and V-MPO, each without bonus
 
-    python -m experiments.agent.vmpo_learning [WORLD ...] [--seeds 0 1 2]
-
-writes one file per run to `results/vmpo`, and `docs/images/vmpo_WORLD.png`. Runs that are there are not
-made again.
+softcount figure vmpo_WORLD [--seeds 0 1 2] [--only VARIANT]
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from experiments.agent.meme_learning import Forgetful
-from experiments.jobs import SEEDS, Job, Row, new_figure, per_seed, read, run, save_picture
+from experiments import runs
+from experiments.agent.forgetting import forget
+from experiments.drawing import COLOURS, draw_seeds, new_figure, steps_below
+from experiments.figure import Figure
+from experiments.jobs import SEEDS, Job, Row, per_seed
 from softcount.agents.vmpo.loss import LossConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
-from softcount.launch.local import LocalLoop
 from softcount.presets import LAPTOP, VMPO_LAPTOP
 from softcount.representations.embedding import EmbeddingConfig
-from softcount.runs.run import make_loop
-from softcount.tensors import module_state
+from softcount.runs.run import Run
 from softcount.torsos import MlpConfig
 
-FOLDER, IMAGES = Path("results/vmpo"), Path("docs/images")
+FOLDER, RUNS, IMAGES = Path("results/vmpo"), Path("runs/vmpo"), Path("docs/images")
 POINTS = 20
 """Points of a curve."""
 MLP = MlpConfig(hidden_sizes=(64,))
@@ -178,62 +175,65 @@ WATCHED = (
 )
 
 
-def measure(variant: Variant, seed: int) -> dict[str, Any]:
-    """Trains one agent; returns its curve, one point per twentieth of the run."""
-    torch.set_num_threads(1)
-    config = replace(variant.config, seed=seed, overlap=False)
-    loop = make_loop(config)
-    if variant.forgets:
-        agent: Any = loop.roles.learner.agent
-        for network in (agent.online, loop.roles.inference.network):
-            network.core = Forgetful(network.core)
-        agent.published = module_state(agent.online, copy=True)
-    points = []
-    for number in range(1, POINTS + 1):
-        while loop.num_steps < config.steps * number / POINTS:
-            loop.step()
-        points.append(_point(loop))
-    return {"steps": config.steps, "agent": config.agent, "env": config.env, "points": points}
+def config_of(variant: Variant, seed: int) -> RunConfig:
+    """The run of a seed, with a report for each point of its curve."""
+    steps = variant.config.steps
+    return replace(
+        variant.config, seed=seed, overlap=False, report_every=max(1, steps // POINTS), evaluate_every=0
+    )
 
 
-def _point(loop: LocalLoop) -> dict[str, Any]:
-    """What happened since the last point: episodes by task, places, and what the losses watch."""
-    episodes, means = loop.roles.actor.take_episodes(), loop.means.take()
-    tasks = loop.roles.actor.env.task_names
-    of_task = [[episode for episode in episodes if episode.task == task] for task in range(len(tasks))]
-    return {
-        "step": loop.num_steps,
-        "updates": loop.num_updates,
-        "return": [_mean([e.extrinsic_return for e in own]) for own in of_task],
-        "success": [_mean([float(e.extrinsic_return > 0) for e in own]) for own in of_task],
-        "length": [_mean([e.length for e in own]) for own in of_task],
-        "intrinsic_per_step": round(means.get("intrinsic/reward_mean", 0.0), 5),
-        "places": None if loop.coverage is None else loop.coverage.num_visited,
-        **{name: round(means[f"losses/{name}"], 6) for name in WATCHED if f"losses/{name}" in means},
-    }
+@dataclass(frozen=True)
+class Points(runs.Watch):
+    """Keeps one point of the curve per report: episodes by task, places, and what the losses watch."""
+
+    forgets: bool = False
+
+    def prepare(self, run: Run) -> None:
+        if self.forgets:
+            agent: Any = run.loop.roles.learner.agent
+            network: Any = run.loop.roles.inference.network
+            forget(agent.online, network)
+
+    def ask(self, run: Run, metrics: Mapping[str, float]) -> Row:
+        names = run.loop.roles.actor.task_names()
+        suffixes = [f"/{name}" for name in names] if len(names) > 1 else [""]
+        return {
+            "updates": run.loop.num_updates,
+            "return": [_rounded(metrics.get(f"charts/episodic_return{x}")) for x in suffixes],
+            "success": [_rounded(metrics.get(f"charts/success_rate{x}")) for x in suffixes],
+            "length": [_rounded(metrics.get(f"charts/episodic_length{x}")) for x in suffixes],
+            "intrinsic_per_step": round(metrics.get("intrinsic/reward_mean", 0.0), 5),
+            "places": metrics.get("coverage/places"),
+            **{name: round(metrics[f"losses/{name}"], 6) for name in WATCHED if f"losses/{name}" in metrics},
+        }
+
+    def say(self, answer: Row) -> str:
+        return f"success {answer['success']}, return {answer['return']}"
+
+    def sum_up(self, run: Run, answers: Sequence[Row]) -> Row:
+        config = run.config
+        return {"steps": config.steps, "agent": config.agent, "env": config.env, "points": list(answers)}
 
 
-def _mean(numbers: Sequence[float]) -> float | None:
-    return round(float(np.mean(numbers)), 4) if numbers else None
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 4)
 
 
-def jobs_of(world: str, seeds: Sequence[int], variants: Sequence[str] = ()) -> list[Job]:
-    """The runs of one world, all variants (or these) of a seed before the next seed."""
-    return [
-        Job(
-            key=f"{world}__{name.replace(' ', '-').replace(',', '')}__seed{seed}",
-            seed=seed,
-            settings={"world": world, "variant": name},
-            measure=_measuring(variant, seed),
-        )
-        for seed in seeds
-        for name, variant in WORLDS[world].items()
-        if not variants or name in variants
-    ]
+def jobs_of(world: str) -> list[Job]:
+    """The runs of one world, all variants of a seed before the next seed."""
+    return [_job(world, name, seed) for seed in SEEDS for name in WORLDS[world]]
 
 
-def _measuring(variant: Variant, seed: int) -> Callable[[], dict[str, Any]]:
-    return lambda: measure(variant, seed)
+def _job(world: str, name: str, seed: int) -> Job:
+    key = f"{world}__{name.replace(' ', '-').replace(',', '')}__seed{seed}"
+    variant = WORLDS[world][name]
+    return Job(
+        key=key,
+        seed=seed,
+        settings={"world": world, "variant": name},
+        measure=lambda: runs.train(config_of(variant, seed), RUNS / key, watch=Points(variant.forgets)),
+    )
 
 
 def last_fifth(row: Row, measure: str) -> float:
@@ -250,24 +250,23 @@ def describe(world: str, rows: Sequence[Row]) -> list[str]:
         if own:
             success = per_seed([last_fifth(row, "success") for row in own])
             returns = per_seed([last_fifth(row, "return") for row in own])
-            lines.append(f"{world:12} {name:22} success {success}   return {returns}")
+            lines.append(f"{name}: success {success}; return {returns}")
     return lines
 
 
-def draw(world: str, rows: Sequence[Row], measure: str) -> Any:
+def plot(world: str, rows: Sequence[Row]) -> Any:
     """Every run thin, the mean over seeds thick; several tasks are averaged."""
+    measure = SHOWN.get(world, "success")
     figure = new_figure(5.0, 3.2)
     panel = figure.subplots()
-    for colour, name in zip(("C0", "C3", "C1", "C2"), WORLDS[world], strict=False):
+    for colour, name in zip(COLOURS, WORLDS[world]):
         own = [row for row in rows if row["variant"] == name]
-        if not own:
-            continue
-        curves = np.array([[_of_tasks(point[measure]) for point in row["points"]] for row in own])
-        steps = np.mean([[point["step"] for point in row["points"]] for row in own], axis=0) / 1000
-        panel.plot(steps, curves.T, colour, alpha=0.3, linewidth=0.8)
-        panel.plot(steps, np.nanmean(curves, axis=0), colour, linewidth=2, label=f"{name} ({len(own)})")
+        if own:
+            curves = np.array([[_of_tasks(point[measure]) for point in row["points"]] for row in own])
+            steps = np.mean([[point["step"] for point in row["points"]] for row in own], axis=0)
+            draw_seeds(panel, steps, curves, colour, f"{name} ({len(own)})")
+    steps_below(panel)
     panel.set_title(world)
-    panel.set_xlabel("thousand actor steps")
     panel.set_ylabel({"success": "share of episodes with reward", "return": "return"}.get(measure, measure))
     panel.legend(fontsize=7, frameon=False)
     panel.spines[["top", "right"]].set_visible(False)
@@ -285,26 +284,36 @@ SHOWN = {"catch": "return", "cart-pole": "return", "cue-memory": "return", "trus
 """What a world's picture shows where it is not the success."""
 
 
-def main(
-    worlds: Sequence[str], seeds: Sequence[int], variants: Sequence[str] = (), *, plot_only: bool = False
-) -> None:
-    """Runs what is missing, and draws."""
-    for world in worlds:
-        if not plot_only:
-            run(jobs_of(world, seeds, variants), FOLDER)
-        rows = read(jobs_of(world, SEEDS), FOLDER)
-        if rows:
-            print("\n".join(describe(world, rows)))
-            save_picture(draw(world, rows, SHOWN.get(world, "success")), f"vmpo_{world}", IMAGES)
+CLAIMS = {
+    "catch": "V-MPO learns; with every action as good as every other it does not.",
+    "chain": "V-MPO learns; with every action as good as every other it does not.",
+    "cart-pole": "V-MPO learns; with every action as good as every other it does not.",
+    "cue-memory": "V-MPO remembers a cue with its recurrent state, and not without.",
+    "trust-region": "The multiplier keeps the policy within its trust region; held at 0, it leaves.",
+    "point-maze": "With RECODE's bonus the goal of a continuous maze is found, without it is not.",
+    "wandering": "A bonus that is worth more than the goal loses it; counted above its mean it does not.",
+    "four-mazes": "One V-MPO network with RECODE-AP solves four mazes at once; without a bonus it does not.",
+    "unequal-pay": "Tasks that pay very differently need units of values of their own.",
+    "generality": "The same bonus helps MEME and V-MPO in the same maze.",
+}
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def _figure_of(world: str) -> Figure:
+    is_multi_task = world == "four-mazes"
+    return Figure(
+        name=f"vmpo_{world}",
+        paper="Fig. 19 (in small: four mazes at once)"
+        if is_multi_task
+        else 'App. "Multitask", V-MPO in small worlds',
+        claim=CLAIMS[world],
+        laptop_cost=f"{3 * len(WORLDS[world])} runs, 10 seconds to 10 CPU-minutes each",
+        paper_cost="6 runs on all tasks of DM-HARD-8" if is_multi_task else "not in the paper",
+        folder=FOLDER,
+        jobs=partial(jobs_of, world),
+        plot=partial(plot, world),
+        describe=partial(describe, world),
+        images=IMAGES,
     )
-    parser.add_argument("worlds", nargs="*", metavar="WORLD", default=list(WORLDS), help=", ".join(WORLDS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--variants", nargs="+", default=(), help="only these of each world")
-    parser.add_argument("--plot", action="store_true", help="run nothing, only draw what is there")
-    arguments = parser.parse_args()
-    main(arguments.worlds, arguments.seeds, arguments.variants, plot_only=arguments.plot)
+
+
+FIGURES = tuple(_figure_of(world) for world in WORLDS)

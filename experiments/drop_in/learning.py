@@ -1,24 +1,19 @@
 """Drop-in learning: does the bonus help agents that people already have?
 
-    python -m experiments.drop_in.learning --worlds maze --seeds 0 1 2
-    python -m experiments.drop_in.learning --worlds maze lethal-maze --bonuses COUNT --seeds 0
-    python -m experiments.drop_in.learning --plot
-
 Three agents (`examples/ppo_recode.py`, Stable-Baselines3's PPO and DQN) × three bonuses (none,
 RND, RECODE-AP) × two worlds: a Disco Maze whose walls only block, and one layout of a
 MiniGrid task of several rooms. `COUNT`, true visit counts, is the limit of what a bonus can do
-for an agent. Each run is one JSON file under `results/drop_in`; what is
-there is not run again, so that a stopped series is continued by the same command.
+for an agent, once each.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,11 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments.drawing import COLOURS, new_figure, steps_below
 from experiments.drop_in.counts import CountingVectorEnv, counting_vec_env
-from experiments.jobs import new_figure, save_picture
+from experiments.figure import Figure
+from experiments.jobs import SEEDS, Job, Row, by
 from softcount.integrations import SMALL_WORLD, IntrinsicRewardConfig
-from softcount.measure.machine import machine
-from softcount.store import write_atomically
 
 ROOT = Path(__file__).parents[2]
 AGENTS = ("ppo_recode", "sb3-ppo", "sb3-dqn")
@@ -88,23 +83,14 @@ SB3_WEIGHT = 1.0
 
 def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     """Trains one agent once; returns its curve and what it was run with."""
-    start = time.perf_counter()
-    cpu = time.process_time()
     if agent == "ppo_recode":
         result = _run_ppo_recode(bonus, world, seed)
     else:
         result = _run_sb3(agent, bonus, world, seed)
     return {
-        "agent": agent,
-        "bonus": bonus,
         "bonus_config": None if bonus in ("none", COUNT) else repr(config_of(bonus)),
         "world": asdict(world),
-        "seed": seed,
         **result,
-        "wall_seconds": time.perf_counter() - start,
-        "cpu_seconds": time.process_time() - cpu,
-        "machine": f"{machine()}, one thread, shared with other work",
-        "torch": torch.__version__,
     }
 
 
@@ -217,46 +203,73 @@ def load_example() -> ModuleType:
     return module
 
 
-def draw(folder: Path) -> Any:
-    """Draws coverage and return of every finished run, one row of panels per world."""
-    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    records = [record for record in records if not record["world"].get("lethal")]
-    worlds = sorted({record["world"]["env_id"] for record in records})
+def jobs() -> list[Job]:
+    """The series, seeds outermost; then true counts with the first seed, in all worlds that were tried."""
+    series = [
+        (world, agent, bonus, seed)
+        for seed in SEEDS
+        for world in SERIES
+        for agent in AGENTS
+        for bonus in BONUSES
+    ]
+    limits = [(world, agent, COUNT, 0) for world in SERIES for agent in AGENTS]
+    lethal = [("lethal-maze", agent, COUNT, 0) for agent in AGENTS if agent != "sb3-dqn"]
+    return [_job(*one) for one in (*series, *limits, *lethal)]
+
+
+def _job(world: str, agent: str, bonus: str, seed: int) -> Job:
+    return Job(
+        key=f"{world}_{agent}_{bonus}_{seed}",
+        seed=seed,
+        settings={"agent": agent, "bonus": bonus},
+        measure=partial(run, agent, bonus, WORLDS[world], seed),
+    )
+
+
+def world_of(row: Row) -> str:
+    """Returns the name of the world that a run was in."""
+    env_id, lethal = row["world"]["env_id"], row["world"].get("lethal", False)
+    return next(name for name, world in WORLDS.items() if (world.env_id, world.lethal) == (env_id, lethal))
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """Draws coverage and return of every run of the series, two rows of panels per world."""
+    shown = [row for row in rows if world_of(row) in SERIES]
+    worlds = list(dict.fromkeys(map(world_of, shown)))
     figure = new_figure(4 * len(AGENTS), 5 * len(worlds))
     axes = figure.subplots(2 * len(worlds), len(AGENTS), squeeze=False)
-    colours = dict(zip((*BONUSES, COUNT), ("0.5", "tab:orange", "tab:blue", "tab:green"), strict=True))
-    for record in records:
-        column = AGENTS.index(record["agent"])
-        row = 2 * worlds.index(record["world"]["env_id"])
-        steps = [point["step"] for point in record["curve"]]
+    colours = dict(zip((*BONUSES, COUNT), ("0.5", COLOURS[3], COLOURS[0], COLOURS[2]), strict=True))
+    for row in shown:
+        column, first = AGENTS.index(row["agent"]), 2 * worlds.index(world_of(row))
+        steps = [point["step"] for point in row["curve"]]
+        label = row["bonus"] if row["seed"] == 0 else None  # one line in the legend for all seeds
         for offset, key in enumerate(("places", "episodic_return")):
-            panel = axes[row + offset][column]
-            label = record["bonus"] if record["seed"] == 0 else None  # one line in the legend for all seeds
-            panel.plot(steps, [p[key] for p in record["curve"]], color=colours[record["bonus"]], label=label)
-            panel.set(title=f"{record['agent']}, {record['world']['env_id']}", ylabel=key, xlabel="steps")
+            panel = axes[first + offset][column]
+            panel.plot(steps, [p[key] for p in row["curve"]], color=colours[row["bonus"]], label=label)
+            panel.set(title=f"{row['agent']}, {row['world']['env_id']}", ylabel=key)
+            steps_below(panel)
+    for panel in axes.flat:
+        if panel.get_legend_handles_labels()[0]:
             panel.legend(fontsize=7)
     return figure
 
 
-def table(folder: Path) -> str:
-    """The finished runs as rows of Markdown, seeds side by side."""
-    cells: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for path in sorted(folder.glob("*.json")):
-        record = json.loads(path.read_text())
-        world = path.stem.split("_")[0]
-        cells.setdefault((world, record["agent"], record["bonus"]), []).append(record)
-    rows = [
+def describe(rows: Sequence[Row]) -> list[str]:
+    """The runs as rows of Markdown, seeds side by side."""
+    lines = [
         "| world | agent | bonus | seeds | places at half time | at the end | return | first goal | CPU s |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
+    named = [{**row, "name": world_of(row)} for row in rows]
+    groups = by(named, "name", "agent", "bonus")
     for world in WORLDS:
         for agent in AGENTS:
             for bonus in (*BONUSES, COUNT):
-                runs = cells.get((world, agent, bonus), [])
-                if runs:
-                    columns = (world, agent, bonus, *(", ".join(texts) for texts in zip(*map(_cells, runs))))
-                    rows.append(f"| {' | '.join(columns)} |")
-    return "\n".join(rows)
+                group = groups.get((world, agent, bonus), [])
+                if group:
+                    columns = (world, agent, bonus, *(", ".join(texts) for texts in zip(*map(_cells, group))))
+                    lines.append(f"| {' | '.join(columns)} |")
+    return lines
 
 
 def _cells(record: dict[str, Any]) -> tuple[str, ...]:
@@ -273,39 +286,15 @@ def _cells(record: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Runs what is missing, then draws everything."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(SERIES))
-    parser.add_argument("--agents", nargs="+", choices=AGENTS, default=list(AGENTS))
-    parser.add_argument("--bonuses", nargs="+", choices=[*BONUSES, COUNT], default=list(BONUSES))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, help="instead of the world's own number")
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "drop_in")
-    parser.add_argument("--image", type=Path, default=ROOT / "docs" / "images" / "drop_in_learning.png")
-    parser.add_argument(
-        "--plot", action="store_true", help="only draw what is there, and print it as a table"
-    )
-    args = parser.parse_args(arguments)
-    if not args.plot:
-        for seed in args.seeds:
-            for world_name in args.worlds:
-                for agent in args.agents:
-                    for bonus in args.bonuses:
-                        path = args.out / f"{world_name}_{agent}_{bonus}_{seed}.json"
-                        if path.exists():
-                            continue
-                        world = WORLDS[world_name]
-                        if args.steps:
-                            world = replace(world, steps=args.steps, dqn_steps=args.steps)
-                        print(path.stem, flush=True)
-                        record = run(agent, bonus, world, seed)
-                        write_atomically(path, json.dumps(record, indent=1).encode())
-    save_picture(draw(args.out), args.image.stem, args.image.parent)
-    print(table(args.out))
-
-
-if __name__ == "__main__":
-    main()
+FIGURE = Figure(
+    name="drop_in_learning",
+    paper='not in the paper (RECODE on other agents; App. "Multitask" has V-MPO)',
+    claim="RECODE helps agents of other libraries too.",
+    laptop_cost="62 runs of 1 to 15 CPU-minutes; docs/drop_in/learning.md has each",
+    paper_cost="not planned",
+    folder=Path("results/drop_in"),
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+    images=Path("docs/images"),
+)

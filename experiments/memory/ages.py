@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from experiments.agent.bonuses import jobs as bonus_jobs
-from experiments.agent.coverage import COLOURS
 from experiments.agent.maze_runs import FOLDER
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import RESULTS, SEEDS, Job, Row, new_figure
+from experiments.jobs import RESULTS, SEEDS, Job, Row
 from softcount.envs.streams import EPISODE, filled_state, make_stream
 from softcount.memory import RecodeConfig, RecodeMemory
 

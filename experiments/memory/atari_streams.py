@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from experiments.agent.atari_runs import FOLDER
-from experiments.agent.coverage import COLOURS
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import Job, Row, new_figure
+from experiments.jobs import Job, Row
 from experiments.memory.atari_stream import Stream, recorded
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.bonuses.recode import RecodeBonusConfig

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.agent.coverage import COLOURS
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
+from experiments.jobs import RESULTS, SEEDS, Job, Row, per_seed
 from softcount.envs.streams import discount_toy
 from softcount.memory import RecodeConfig, RecodeMemory
 

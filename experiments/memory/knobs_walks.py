@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.agent.coverage import COLOURS
 from experiments.agent.knobs import SYMBOLS
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import RESULTS, Job, Row, new_figure
+from experiments.jobs import RESULTS, Job, Row
 from experiments.memory.walk_streams import Mode, make_stream, memory_config, replay, walk_jobs
 from softcount.memory import RecodeMemory
 

@@ -6,42 +6,27 @@ appendix's toy on density estimation). The one that forgets keeps its counts whe
 are now; the one that does not remembers the whole ring. Atoms stay behind in both: it is the
 counts that forget, and atoms without counts are the first to make room.
 
-    python -m experiments.memory.moving_distribution
-
-Maps are of the first seed, distances of all; they are left in results/memory/moving_distribution.json.
+Maps are of the first seed, distances of all.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.jobs import new_figure, per_seed, save_picture
-from softcount import store
-from softcount.measure.machine import machine
+from experiments.drawing import COLOURS, new_figure
+from experiments.figure import Figure
+from experiments.jobs import SEEDS, Job, Row, per_seed
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.types import Array
 
 NUM_STEPS = 400
 MOMENTS = (20, 100, 200, 300, 400)
 DISCOUNTS = {"short memory, γ = 0.9": 0.9, "long memory, γ = 0.999": 0.999}
-
-
-@dataclass
-class Record:
-    """What one memory was like at the chosen moments, and how far its mass trailed at every step."""
-
-    atoms: list[Array]
-    counts: list[Array]
-    trail: list[float]
 
 
 def blobs(t: int, num_points: int, rng: np.random.Generator) -> Array:
@@ -52,8 +37,8 @@ def blobs(t: int, num_points: int, rng: np.random.Generator) -> Array:
     return (centres[which] + 0.35 * rng.standard_normal((num_points, 2))).astype(np.float32)
 
 
-def run(seed: int = 0) -> tuple[dict[str, Record], list[Array]]:
-    """Feeds the stream to both memories; returns their records and the data of the moments."""
+def measure(seed: int) -> dict[str, Any]:
+    """Feeds the stream to both memories; returns the moments, and how far each mass trailed at every step."""
     rng = np.random.default_rng(seed)
     memories = {
         name: RecodeMemory(
@@ -62,21 +47,19 @@ def run(seed: int = 0) -> tuple[dict[str, Record], list[Array]]:
         )
         for name, discount in DISCOUNTS.items()
     }
-    records = {name: Record([], [], []) for name in memories}
+    found: dict[str, Any] = {name: {"atoms": [], "counts": [], "trail": []} for name in memories}
     data = []
     for t in range(1, NUM_STEPS + 1):
         points = blobs(t, 64, rng)
         for name, memory in memories.items():
             memory.observe(points)
-            records[name].trail.append(distance_of_means(memory, points))
+            found[name]["trail"].append(round(distance_of_means(memory, points), 4))
             if t in MOMENTS:
-                records[name].atoms.append(memory.atoms)
-                records[name].counts.append(memory.counts)
+                found[name]["atoms"].append(memory.atoms.astype(np.float64).round(3).tolist())
+                found[name]["counts"].append(memory.counts.round(4).tolist())
         if t in MOMENTS:
-            data.append(points)
-        if t % 20 == 0 and sys.stderr.isatty():
-            print(f"\r  time step {t} of {NUM_STEPS}", end="\n" if t == NUM_STEPS else "", file=sys.stderr)
-    return records, data
+            data.append(points.astype(np.float64).round(3).tolist())
+    return {"memories": found, "data": data}
 
 
 def distance_of_means(memory: RecodeMemory, points: Array) -> float:
@@ -86,19 +69,23 @@ def distance_of_means(memory: RecodeMemory, points: Array) -> float:
     return float(np.linalg.norm(centre - points.mean(axis=0)))
 
 
-def draw(records: dict[str, Record], data: list[Array], trails: Mapping[str, Sequence[Any]]) -> Any:
-    """Returns the figure: a row of moments for each memory, and the distances over time of every seed."""
-    figure = new_figure(14, 8.4)
+def jobs() -> list[Job]:
+    return [Job(key=f"seed{seed}", seed=seed, measure=partial(measure, seed)) for seed in SEEDS]
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """Draws a row of moments for each memory, and the distances over time of every seed."""
     from matplotlib.colors import LogNorm
 
+    figure = new_figure(14, 8.4)
     grid = figure.add_gridspec(3, len(MOMENTS), height_ratios=[3, 3, 1.7])
-    rows = []
-    for i, (name, record) in enumerate(records.items()):
+    panels, data = [], [np.array(points) for points in rows[0]["data"]]
+    for i, (name, record) in enumerate(rows[0]["memories"].items()):
         for j, moment in enumerate(MOMENTS):
             panel = figure.add_subplot(grid[i, j])
-            rows.append(panel)
-            panel.plot(*data[j].T, "x", color="#d1495b", markersize=4, alpha=0.7, zorder=3, rasterized=True)
-            atoms, counts = record.atoms[j], record.counts[j]
+            panels.append(panel)
+            panel.plot(*data[j].T, "x", color=COLOURS[1], markersize=4, alpha=0.7, zorder=3, rasterized=True)
+            atoms, counts = np.array(record["atoms"][j]), np.array(record["counts"][j])
             dots = panel.scatter(
                 atoms[:, 0], atoms[:, 1], s=6 + 5 * np.sqrt(counts), c=np.maximum(counts, 1e-3),
                 cmap="viridis_r", norm=LogNorm(1e-3, 300), linewidths=0, rasterized=True,
@@ -108,42 +95,35 @@ def draw(records: dict[str, Record], data: list[Array], trails: Mapping[str, Seq
                 panel.set_title(f"time step {moment}")
             if j == 0:
                 panel.set_ylabel(name)
-    figure.colorbar(dots, ax=rows, label="count (at least 0.001)", shrink=0.7)
+    figure.colorbar(dots, ax=panels, label="count (at least 0.001)", shrink=0.7)
     below = figure.add_subplot(grid[2, :])
-    for (name, lines), colour in zip(trails.items(), ("#33638d", "#e09f3e"), strict=True):
-        for i, trail in enumerate(lines):
-            below.plot(np.arange(1, NUM_STEPS + 1), trail, color=colour, label=name if i == 0 else None)
+    for name, colour in zip(DISCOUNTS, ("#33638d", "#e09f3e"), strict=True):
+        for i, row in enumerate(rows):
+            trail = row["memories"][name]["trail"]
+            below.plot(np.arange(1, len(trail) + 1), trail, color=colour, label=name if i == 0 else None)
     below.set(xlabel="time step", ylabel="distance of means", xlim=(0, NUM_STEPS), ylim=(0, None))
     below.legend(frameon=False)
     return figure
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Runs both memories, saves distances and picture and says what is to be seen."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=Path("results/memory"), help="folder of the numbers")
-    parser.add_argument("--images", type=Path, default=Path("docs/images"), help="folder of the picture")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    options = parser.parse_args(arguments)
-    start = time.perf_counter()
-    print(f"Two memories watch three blobs circle: {NUM_STEPS} time steps of 64 embeddings.")
-    runs = [run(seed) for seed in options.seeds]
-    trails = {name: [np.round(records[name].trail, 4).tolist() for records, _ in runs] for name in DISCOUNTS}
-    seconds = round(time.perf_counter() - start, 1)
-    content = {"seeds": options.seeds, "seconds": seconds, "machine": machine(), "trails": trails}
-    options.out.mkdir(parents=True, exist_ok=True)
-    store.write_atomically(options.out / "moving_distribution.json", (json.dumps(content) + "\n").encode())
-    picture, _ = save_picture(draw(*runs[0], trails), "moving_distribution", options.images)
-    print("Distance between the memory's centre of mass and that of the data, mean of the last 100 steps:")
-    for name, lines in trails.items():
-        print(f"  {name:24} {per_seed(np.mean(trail[-100:]) for trail in lines)}")
-    print(
-        "The short memory keeps its counts under the blobs (red crosses), the long one along all their way.\n"
-        f"Saved {picture} in {time.perf_counter() - start:.1f} s."
-    )
+def describe(rows: Sequence[Row]) -> list[str]:
+    """How far each memory's centre of mass lies from that of the data."""
+    return [
+        f"{name}: distance of means over the last 100 steps "
+        f"{per_seed(np.mean(row['memories'][name]['trail'][-100:]) for row in rows)}"
+        for name in DISCOUNTS
+    ]
 
 
-if __name__ == "__main__":
-    main()
+FIGURE = Figure(
+    name="moving_distribution",
+    paper="Fig. 10 (the same claim, moving blobs)",
+    claim="A memory that forgets keeps its counts where the data are now.",
+    laptop_cost="seconds",
+    paper_cost="the same",
+    folder=Path("results/memory/moving_distribution"),
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+    images=Path("docs/images"),
+)

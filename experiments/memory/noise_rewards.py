@@ -1,8 +1,5 @@
 """White noise beside the picture: who stops paying for places it knows? (§4, noisy Montezuma)
 
-    python -m experiments.memory.noise_rewards run
-    python -m experiments.memory.noise_rewards plot
-
 Random walks through an 11×11 maze whose picture carries a panel of fresh uniform noise of
 the same size. AP first learns on a recording of its own until it tells actions (with a
 drifting embedding RECODE's counts mean nothing); then memory and RND start empty, both
@@ -16,29 +13,27 @@ the same time, tells what visits did from what time did: RND's predictor learns 
 from __future__ import annotations
 
 import json
-import sys
-import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from experiments.jobs import new_figure, save_picture
+from experiments.drawing import new_figure
+from experiments.figure import Figure
+from experiments.jobs import SEEDS, Job, Row, per_seed
 from softcount.bonuses import NormaliserConfig, Recode, RecodeBonusConfig, Surprise, SurpriseConfig
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.envs.noise import NoisyVector
 from softcount.envs.walks import Walks, walk
-from softcount.measure.machine import machine
 from softcount.memory import RecodeConfig
 from softcount.optimiser import OptimiserConfig
 from softcount.representations import RepresentationTrainer, TrainerConfig, make_representation
 from softcount.representations.make import GRID
 from softcount.types import Array, Features, Sequence, Step
 
-RESULT = Path("results/representations/noise.json")
-IMAGE = Path("docs/images/noise_rewards.png")
-SEEDS = (0, 1, 2)
 NUM_ENVS = 16
 WARMUP_UPDATES = 700
 STEPS = 1000
@@ -59,9 +54,9 @@ AP_TRAINER = TrainerConfig(
 RND_TRAINER = TrainerConfig(optimiser=OptimiserConfig(learning_rate=1e-3, weight_decay=0.0))
 
 
-def run_one(seed: int) -> dict[str, Any]:
+def measure(seed: int) -> dict[str, Any]:
     """One walk; mean rewards by how often a place was visited before, and scores of new places."""
-    start, start_cpu = time.perf_counter(), time.process_time()
+    torch.set_num_threads(1)
     config = DiscoMazeConfig(size=11, layout=seed, lethal=False, max_steps=1_000_000)
     env = NoisyVector(DiscoMaze(config, num_envs=NUM_ENVS, seed=seed), seed=seed)
     before, walks = (
@@ -99,16 +94,12 @@ def run_one(seed: int) -> dict[str, Any]:
             asked.append((np.full(is_withheld.sum(), t), recode.score(unseen), surprise.score(unseen)))
         np.add.at(visits, place, 1)
     return {
-        "seed": seed,
         "steps": STEPS * NUM_ENVS,
         "updates_before": WARMUP_UPDATES,
         "updates": rnd_trainer.num_updates,
         "action_accuracy": metrics["accuracy"],
         **by_visits(*([np.concatenate(x) for x in zip(*rows, strict=True)] for rows in (paid, asked))),
         **_new_against_known(acting, rnd, recode, surprise, walks, withheld),
-        "seconds": round(time.perf_counter() - start, 1),
-        "cpu_seconds": round(time.process_time() - start_cpu, 1),
-        "machine": f"{machine()}, one thread",
     }
 
 
@@ -166,19 +157,25 @@ def _traces(walks: Walks, t: int, withheld: Array, rng: np.random.Generator) -> 
     return Sequence(Step(observation, never, nothing, nothing, is_first, is_last, is_last, action, {}), ())
 
 
-def plot() -> None:
-    """Draws what was run."""
-    save_picture(draw(json.loads(RESULT.read_text())), IMAGE.stem, IMAGE.parent)
+def jobs() -> list[Job]:
+    return [Job(key=f"noise__seed{seed}", seed=seed, measure=partial(measure, seed)) for seed in SEEDS]
 
 
-def draw(runs: list[dict[str, Any]]) -> Any:
+def earlier() -> Mapping[str, Row]:
+    """Rows of the file that held all seeds."""
+    path = Path("results/representations/noise.json")
+    rows = json.loads(path.read_text()) if path.exists() else []
+    return {f"noise__seed{row['seed']}": row for row in rows}
+
+
+def plot(rows: list[Row]) -> Any:
     """Draws rewards by visits: against those of the least visited places, and of places never visited."""
     figure = new_figure(9.6, 3.6)
     axes = figure.subplots(1, 2)
     for name, label, colour in (("recode_ap", "RECODE-AP", "tab:blue"), ("rnd", "RND", "tab:red")):
-        for i, run in enumerate(runs):
+        for i, row in enumerate(rows):
             for axis, suffix in zip(axes, ("", "_over_new"), strict=True):
-                pairs = zip(run["visits"], run[name + suffix], strict=True)
+                pairs = zip(row["visits"], row[name + suffix], strict=True)
                 x, y = np.array([(v, r) for v, r in pairs if r is not None]).T
                 scaled = y if suffix else y / y[0]
                 axis.plot(x, scaled, "o-", color=colour, markersize=3, label=label if i == 0 else None)
@@ -192,21 +189,24 @@ def draw(runs: list[dict[str, Any]]) -> Any:
     return figure
 
 
-def run() -> None:
-    """Runs all seeds and writes what is there after each."""
-    torch.set_num_threads(1)
-    RESULT.parent.mkdir(parents=True, exist_ok=True)
-    runs = []
-    for seed in SEEDS:
-        runs.append(run_one(seed))
-        print(json.dumps(runs[-1]), flush=True)
-        RESULT.write_text(json.dumps(runs, indent=1) + "\n")
+def describe(rows: list[Row]) -> list[str]:
+    """What new places are paid over known ones, at the end."""
+    return [
+        f"{label}: new over known {per_seed(row[f'{name}_new_over_known'] for row in rows)}"
+        for name, label in (("recode_ap", "RECODE-AP"), ("rnd", "RND"))
+    ]
 
 
-if __name__ == "__main__":
-    if sys.argv[1:] == ["run"]:
-        run()
-    elif sys.argv[1:] == ["plot"]:
-        plot()
-    else:
-        sys.exit(f"usage: {sys.argv[0]} run | plot")
+FIGURE = Figure(
+    name="noise_rewards",
+    paper="Fig. 6 (the rewards behind it)",
+    claim="With noise beside the picture RECODE-AP stops paying for known places, RND does not.",
+    laptop_cost="1 CPU-minute",
+    paper_cost="see `noise`",
+    folder=Path("results/representations/noise"),
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+    images=Path("docs/images"),
+    earlier=earlier,
+)

@@ -1,7 +1,5 @@
 """Does a representation become blind to colours that mean nothing? It depends on where it starts.
 
-    python -m experiments.memory.palette_start
-
 Action prediction learns in a 21×21 Random Disco Maze of which an agent would know a part so far:
 98 % of the transitions lie within 40 steps of the start, 2 % at 41 to 60, none beyond. Measured for the
 three regions: spread of one place's embeddings (walls coloured anew) over the distance to the
@@ -12,9 +10,9 @@ places look new. Varied: spread of the palette's table before learning, and the 
 from __future__ import annotations
 
 import json
-import sys
-import time
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,21 +20,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.jobs import new_figure, save_picture
+from experiments.drawing import COLOURS, new_figure
+from experiments.figure import Figure
+from experiments.jobs import SEEDS, Job, Row, by, per_seed
 from softcount.config import with_fields
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
 from softcount.measure.bonus_accuracy import place_noise
-from softcount.measure.machine import machine
 from softcount.presets import LAPTOP
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.torsos import GridConfig
 from softcount.types import Array, Sequence, Step
 
-SCALES, RATES, SEEDS = (1.0, 0.1), (6e-4, 2e-3), (0, 1, 2)
+SCALES, RATES = (1.0, 0.1), (6e-4, 2e-3)
 REGIONS = {"known": (0, 40), "frontier": (41, 60), "unseen": (61, 10**6)}
 UPDATES, BATCH, LOOKS = 1000, 256, 6
-OUT, PICTURE = Path("results/representations/palette_start.json"), Path("docs/images/palette_start.png")
 
 
 def transitions(env: DiscoMaze) -> Array:
@@ -80,8 +78,9 @@ def noise(trainer: RepresentationTrainer, env: DiscoMaze, rng: np.random.Generat
     }
 
 
-def run(scale: float, rate: float, seed: int, updates: int = UPDATES) -> dict[str, Any]:
+def measure(scale: float, rate: float, seed: int, updates: int = UPDATES) -> dict[str, Any]:
     """Trains one setting; returns the course of its noise and accuracy."""
+    torch.set_num_threads(1)
     config = DiscoMazeConfig(size=21, layout=seed, observation="palette")
     env, rng = DiscoMaze(config, num_envs=1, seed=seed), np.random.default_rng(seed)
     torch.manual_seed(seed)
@@ -90,20 +89,43 @@ def run(scale: float, rate: float, seed: int, updates: int = UPDATES) -> dict[st
     settings = replace(LAPTOP.representation, embedding=embedding)
     model = make_representation("ap", env.observation_spec, env.action_spec, settings, seed=seed)
     trainer = RepresentationTrainer(model, with_fields(LAPTOP.trainer, {"optimiser.learning_rate": rate}))
-    moves, course, started = transitions(env), [], time.process_time()
+    moves, course = transitions(env), []
     for update in range(1, updates + 1):
         metrics = trainer.update(pairs(env, moves, BATCH, rng))
         if update % max(1, updates // 10) == 0:
             course.append({"update": update, "accuracy": metrics["accuracy"], **noise(trainer, env, rng)})
-    seconds = round(time.process_time() - started, 1)
-    return {"scale": scale, "rate": rate, "seed": seed, "cpu_seconds": seconds, "course": course}
+    return {"updates": updates, "course": course}
 
 
-def draw(rows: list[dict[str, Any]]) -> Any:
-    """Draws the noise of each region over updates, a line a seed."""
+def jobs() -> list[Job]:
+    """Every setting with every seed."""
+    return [
+        Job(
+            key=_key(scale, rate, seed),
+            seed=seed,
+            settings={"scale": scale, "rate": rate},
+            measure=partial(measure, scale, rate, seed),
+        )
+        for scale, rate, seed in product(SCALES, RATES, SEEDS)
+    ]
+
+
+def _key(scale: float, rate: float, seed: int) -> str:
+    return f"table{scale}__rate{rate}__seed{seed}"
+
+
+def earlier() -> Mapping[str, Row]:
+    """Rows of the file that held all runs."""
+    path = Path("results/representations/palette_start.json")
+    rows = json.loads(path.read_text())["runs"] if path.exists() else []
+    return {_key(row["scale"], row["rate"], row["seed"]): row for row in rows}
+
+
+def plot(rows: list[Row]) -> Any:
+    """Draws the noise of each region over updates, a line per seed."""
     figure = new_figure(11, 3.4)
     axes = figure.subplots(1, 3, sharey=True)
-    styles = {key: f"C{i}" for i, key in enumerate(product(SCALES, RATES))}
+    styles = dict(zip(product(SCALES, RATES), COLOURS))
     for row, (region, axis) in product(rows, zip(REGIONS, axes, strict=True)):
         label = f"table {row['scale']}, rate {row['rate']}" if row["seed"] == SEEDS[0] else None
         updates, values = zip(*((x["update"], x[region]) for x in row["course"]), strict=True)
@@ -115,25 +137,25 @@ def draw(rows: list[dict[str, Any]]) -> Any:
     return figure
 
 
-def plot() -> None:
-    """Draws what was run."""
-    save_picture(draw(json.loads(OUT.read_text())["runs"]), PICTURE.stem, PICTURE.parent)
+def describe(rows: list[Row]) -> list[str]:
+    """Noise of the regions at the end, one line per setting."""
+    return [
+        f"table {scale}, rate {rate}: "
+        + "; ".join(f"{region} {per_seed(row['course'][-1][region] for row in group)}" for region in REGIONS)
+        for (scale, rate), group in by(rows, "scale", "rate").items()
+    ]
 
 
-def main() -> int:
-    if sys.argv[1:] == ["plot"]:
-        plot()
-        return 0
-    torch.set_num_threads(1)
-    rows = []
-    for scale, rate, seed in product(SCALES, RATES, SEEDS):
-        rows.append(run(scale, rate, seed))
-        print(f"table {scale}, rate {rate}, seed {seed}: {rows[-1]['course'][-1]}", flush=True)
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text(json.dumps({"machine": machine(), "updates": UPDATES, "runs": rows}) + "\n")
-    plot()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+FIGURE = Figure(
+    name="palette_start",
+    paper="not in the paper",
+    claim="Where the table of colours starts decides what the embedding keeps.",
+    laptop_cost="12 runs of about a CPU-minute",
+    paper_cost="the same",
+    folder=Path("results/representations/palette_start"),
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+    images=Path("docs/images"),
+    earlier=earlier,
+)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.agent.coverage import COLOURS
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import RESULTS, Job, Row, new_figure
+from experiments.jobs import RESULTS, Job, Row
 from experiments.memory import walk_streams
 from experiments.memory.walk_streams import (
     Judgement,

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.agent.coverage import COLOURS
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import RESULTS, SEEDS, Job, Row, new_figure
+from experiments.jobs import RESULTS, SEEDS, Job, Row
 from softcount.envs.streams import removal_toy
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.memory.config import Removal

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from experiments.agent.coverage import COLOURS
 from experiments.agent.representations import SMALL
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import RESULTS, SEEDS, Job, Row, new_figure, per_seed
+from experiments.jobs import RESULTS, SEEDS, Job, Row, per_seed
 from experiments.memory.walk_streams import draw_courses, make_stream, memory_config, replay
 from softcount.memory import RecodeMemory
 

@@ -1,8 +1,5 @@
 """Do representations keep where the agent is, and drop what it cannot influence? (§3.2, §4.1)
 
-    python -m experiments.memory.representations_probe run steering     # any of SETTINGS
-    python -m experiments.memory.representations_probe plot
-
 A representation learns from random walks; then a probe reads the agent's true cell from
 its embeddings: five nearest neighbours, and a linear classifier. Gallery and queries come
 from different episodes; a tenth of the cells was hidden while the representation learned
@@ -13,9 +10,9 @@ which are noise: 0.2 is chance. Three seeds, each with a maze of its own.
 from __future__ import annotations
 
 import json
-import sys
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -23,10 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.jobs import new_figure, save_picture
+from experiments.drawing import new_figure
+from experiments.figure import Figure
+from experiments.jobs import SEEDS, Job, Row, by, per_seed
 from softcount.envs.disco_maze import NUM_WALL_COLOURS, PALETTE, DiscoMaze, DiscoMazeConfig
 from softcount.envs.walks import Walks, screens, static, steer, walk
-from softcount.measure.machine import machine
 from softcount.optimiser import OptimiserConfig
 from softcount.representations import (
     CasmConfig,
@@ -43,15 +41,9 @@ from softcount.torsos import mlp
 from softcount.types import Array, ArraySpec, DiscreteActions, Sequence
 
 RESULTS = Path("results/representations")
-IMAGES = Path("docs/images")
-SEEDS = (0, 1, 2)
 PREDICTORS = ("random", "ap", "casnotm", "casm")
 LABELS = {"random": "random", "autoencoder": "autoencoder", "ap": "AP", "casnotm": "CASnotM", "casm": "CASM"}
 COLOURS = dict(zip(LABELS, ("0.6", "tab:brown", "tab:blue", "tab:orange", "tab:green"), strict=True))
-FIGURES = {
-    "representations": ("whole", "window", "screens"),
-    "representations_history": ("persistent", "steering"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,10 +144,10 @@ def record(setting: Setting, seed: int) -> tuple[Walks, Walks, int]:
     return walks.part(slice(0, 36)), walks.part(slice(36, 48)), env.num_places
 
 
-def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
+def measure(name: str, kind: str, seed: int) -> dict[str, Any]:
     """Trains one representation and probes it."""
+    torch.set_num_threads(1)
     setting = SETTINGS[name]
-    start, start_cpu = time.perf_counter(), time.process_time()
     learn, queries, num_places = record(setting, seed)
     rng = np.random.default_rng([seed, 7])
     hidden = rng.choice(num_places, num_places // 10, replace=False)
@@ -173,9 +165,6 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
         losses.append([metrics["loss"], metrics.get("accuracy", float("nan"))])
     curve = np.array(losses).reshape(-1, 2)
     return {
-        "setting": name,
-        "kind": kind,
-        "seed": seed,
         "updates": len(losses),
         "environment_steps": int(learn.place.size),
         "floors": floors(learn),
@@ -185,9 +174,6 @@ def run_one(name: str, kind: str, seed: int) -> dict[str, Any]:
         "loss": _mean(curve[-100:, 0]),
         "accuracy": _mean(curve[-100:, 1]),
         "loss_curve": [round(float(x), 4) for x in curve[: len(curve) // 20 * 20, 0].reshape(-1, 20).mean(1)],
-        "seconds": round(time.perf_counter() - start, 1),
-        "cpu_seconds": round(time.process_time() - start_cpu, 1),
-        "machine": f"{machine()}, one thread",
     }
 
 
@@ -280,18 +266,38 @@ def spread(x: Array, place: Array) -> float:
     return float(within / (2 * np.var(np.stack(list(centres.values())), axis=0).sum()))
 
 
-def plot() -> None:
-    """Draws what was run."""
-    for image, names in FIGURES.items():
-        data = {name: json.loads((RESULTS / f"{name}.json").read_text()) for name in names}
-        save_picture(draw(data), image, IMAGES)
+def jobs(*names: str) -> list[Job]:
+    """Every setting with every seed and kind."""
+    return [
+        Job(
+            key=_key(name, kind, seed),
+            seed=seed,
+            settings={"setting": name, "kind": kind},
+            measure=partial(measure, name, kind, seed),
+        )
+        for name in names
+        for seed in SEEDS
+        for kind in SETTINGS[name].kinds
+    ]
 
 
-def draw(data: dict[str, list[dict[str, Any]]]) -> Any:
+def _key(name: str, kind: str, seed: int) -> str:
+    return f"{name}__{kind}__seed{seed}"
+
+
+def earlier(*names: str) -> Mapping[str, Row]:
+    """Rows of the files that held all runs of a setting."""
+    paths = [path for name in names if (path := RESULTS / f"{name}.json").exists()]
+    rows = [row for path in paths for row in json.loads(path.read_text())]
+    return {_key(row["setting"], row["kind"], row["seed"]): row for row in rows}
+
+
+def plot(rows: list[Row]) -> Any:
     """Draws probes and loss curves of several settings, a column each."""
-    figure = new_figure(4.6 * len(data), 6.4)
-    axes = figure.subplots(2, len(data), squeeze=False)
-    for column, (name, runs) in enumerate(data.items()):
+    settings = by(rows, "setting")
+    figure = new_figure(4.6 * len(settings), 6.4)
+    axes = figure.subplots(2, len(settings), squeeze=False)
+    for column, (name, runs) in enumerate(settings.items()):
         _plot_probes(axes[0, column], name, runs)
         _plot_losses(axes[1, column], name, runs)
     return figure
@@ -330,23 +336,44 @@ def _plot_losses(axis: Any, name: str, runs: list[dict[str, Any]]) -> None:
     axis.set_ylim(0, 1.5)
 
 
-def run(name: str) -> None:
-    """Runs all seeds and kinds of a setting, seeds outermost, and writes what is there after each."""
-    torch.set_num_threads(1)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    runs = []
-    for seed in SEEDS:
-        for kind in SETTINGS[name].kinds:
-            runs.append(run_one(name, kind, seed))
-            shown = {k: v for k, v in runs[-1].items() if k not in ("loss_curve", "machine")}
-            print(json.dumps(shown), flush=True)
-            (RESULTS / f"{name}.json").write_text(json.dumps(runs, indent=1) + "\n")
+def describe(rows: list[Row]) -> list[str]:
+    """How often five neighbours tell the cell, one line per setting and kind."""
+    return [
+        f"{name}, {LABELS[kind]}: cells {per_seed(row['knn'] for row in group)}; "
+        f"cells never learned on {per_seed(row['knn_hidden_cells'] for row in group)}"
+        for (name, kind), group in by(rows, "setting", "kind").items()
+    ]
 
 
-if __name__ == "__main__":
-    if sys.argv[1:] == ["plot"]:
-        plot()
-    elif len(sys.argv) == 3 and sys.argv[1] == "run" and sys.argv[2] in SETTINGS:
-        run(sys.argv[2])
-    else:
-        sys.exit(f"usage: {sys.argv[0]} run {{{','.join(SETTINGS)}}} | plot")
+def _figure_of(name: str, paper: str, claim: str, cost: str, *settings: str) -> Figure:
+    return Figure(
+        name=name,
+        paper=paper,
+        claim=claim,
+        laptop_cost=cost,
+        paper_cost="see `representations`",
+        folder=RESULTS / "probes",
+        jobs=partial(jobs, *settings),
+        plot=plot,
+        describe=describe,
+        images=Path("docs/images"),
+        earlier=partial(earlier, *settings),
+    )
+
+
+FIGURES = (
+    _figure_of(
+        "representations_probe",
+        "Fig. 7 (what the embeddings keep)",
+        "AP and CASM keep where the agent is and drop what it cannot influence; CASM more so.",
+        "33 runs, 10 CPU-minutes in all",
+        *("whole", "window", "screens"),
+    ),
+    _figure_of(
+        "representations_history",
+        "Fig. 20 (what history tells)",
+        "Where history tells the action, CASnotM's loss is far below AP's and CASM's, and CASM keeps places.",
+        "24 runs, 10 CPU-minutes in all",
+        *("persistent", "steering"),
+    ),
+)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.agent.coverage import COLOURS
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import RESULTS, Job, Row, new_figure, per_seed
+from experiments.jobs import RESULTS, Job, Row, per_seed
 from experiments.memory.walk_streams import (
     HEAD_START,
     Mode,

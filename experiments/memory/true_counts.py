@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.agent.coverage import COLOURS
+from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import RESULTS, Job, Row, new_figure, per_seed
+from experiments.jobs import RESULTS, Job, Row, per_seed
 from experiments.memory.walk_streams import (
     Mode,
     make_stream,

@@ -2,34 +2,32 @@
 
 The reference and the floor of every score there.
 
-    python -m experiments.pictures.eight_rooms solver   # results/eight_rooms/solver.json
-    python -m experiments.pictures.eight_rooms random   # results/eight_rooms/random.json
-
 Solvers play 200 seeds of every task and size. Random is uniform over the 38 actions of the table, each kept
-for four steps on average. Nothing is drawn. `--tasks` and `--variants` play some only; what a file already
-has of others stays.
+for four steps on average. No frame is drawn.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from experiments.drawing import COLOURS, new_figure
+from experiments.figure import Figure
+from experiments.jobs import Job, Row
 from softcount.envs.eight_rooms import core
 from softcount.envs.eight_rooms.levels import VARIANTS, Variant, generate
 from softcount.envs.eight_rooms.playing import ACTION_REPEAT, play_solver, random_actions
 from softcount.envs.eight_rooms.tasks import TASKS
 from softcount.envs.nine_actions import ACTIONS, action_table
-from softcount.measure.machine import machine
 
 COPIES = 256
+FOLDER = Path("results/eight_rooms")
 
 
 def solve(task: str, variant: Variant, num: int) -> dict[str, Any]:
@@ -99,36 +97,74 @@ EXPERIMENTS: dict[str, tuple[Callable[[str, Variant, int], dict[str, Any]], int]
 }
 
 
-def main() -> None:
-    """Plays and writes the numbers, after each task."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def jobs(who: str) -> list[Job]:
+    """Every task in every size, the smallest first."""
+    return [_job(who, task, variant) for variant in VARIANTS for task in TASKS]
+
+
+def _job(who: str, task: str, variant: Variant) -> Job:
+    play, num = EXPERIMENTS[who]
+    return Job(
+        key=_key(who, task, variant),
+        seed=0,
+        settings={"suite": f"eight-rooms {core.version()}", "who": who, "task": task, "variant": variant},
+        measure=partial(play, task, variant, num),
     )
-    parser.add_argument("who", choices=EXPERIMENTS)
-    parser.add_argument("--episodes", type=int, default=None)
-    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=VARIANTS)
-    parser.add_argument("--out", type=Path, default=None)
-    arguments = parser.parse_args()
-    play, usual = EXPERIMENTS[arguments.who]
-    path = arguments.out or Path(f"results/eight_rooms/{arguments.who}.json")
-    about = {"suite": f"eight-rooms {core.version()}", "who": arguments.who, "machine": machine()}
-    runs: dict[str, Any] = json.loads(path.read_text())["runs"] if path.exists() else {}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for variant in arguments.variants:
-        for task in arguments.tasks:
-            start, start_cpu = time.perf_counter(), time.process_time()
-            run = play(task, variant, arguments.episodes or usual)
-            run["seconds"], run["cpu_seconds"] = time.perf_counter() - start, time.process_time() - start_cpu
-            runs[f"{task} {variant}"] = run
-            text = json.dumps({**about, "runs": runs}, indent=None, separators=(",", ":"))
-            path.write_text(text.replace('},"', '},\n"') + "\n")
-            print(
-                f"{task:18} {variant:5} solved {run['solved']} of {run['episodes']}, "
-                f"score {run['mean_score']:.2f}",
-                flush=True,
-            )
 
 
-if __name__ == "__main__":
-    main()
+def _key(who: str, task: str, variant: str) -> str:
+    return f"{who}__{task}__{variant}"
+
+
+def earlier(who: str) -> Mapping[str, Row]:
+    """Rows of the file that held all tasks."""
+    path = FOLDER / f"{who}.json"
+    runs = json.loads(path.read_text())["runs"] if path.exists() else {}
+    named = {tuple(name.split()): run for name, run in runs.items()}
+    return {
+        _key(who, task, variant): {"task": task, "variant": variant, **run}
+        for (task, variant), run in named.items()
+    }
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """Draws the share of episodes that were solved, for every task and size."""
+    figure = new_figure(9, 3.4)
+    axes = figure.subplots()
+    for i, (colour, variant) in enumerate(zip(COLOURS, VARIANTS)):
+        own = [row for row in rows if row["variant"] == variant]
+        places = [list(TASKS).index(row["task"]) + 0.27 * (i - 1) for row in own]
+        axes.bar(places, [row["solved"] / row["episodes"] for row in own], 0.25, color=colour, label=variant)
+    axes.set_xticks(range(len(TASKS)), [name.replace("_", "\n") for name in TASKS], fontsize=8)
+    axes.set_ylabel("share of episodes solved")
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def describe(rows: Sequence[Row]) -> list[str]:
+    return [
+        f"{row['task']}, {row['variant']}: solved {row['solved']} of {row['episodes']}, "
+        f"mean score {row['mean_score']:.2f}"
+        for row in rows
+    ]
+
+
+def _figure_of(who: str, claim: str, cost: str) -> Figure:
+    return Figure(
+        name=f"eight_rooms_{who}",
+        paper="not in the paper (our tasks in place of DM-HARD-8)",
+        claim=claim,
+        laptop_cost=cost,
+        paper_cost="not in the paper",
+        folder=FOLDER / who,
+        jobs=partial(jobs, who),
+        plot=plot,
+        describe=describe,
+        earlier=partial(earlier, who),
+    )
+
+
+FIGURES = (
+    _figure_of("solver", "Every task can be solved, in every size.", "24 jobs of 200 episodes, minutes each"),
+    _figure_of("random", "Chance solves hardly anything.", "24 jobs of 6,000 episodes, minutes each"),
+)
