@@ -2,8 +2,8 @@
 
     python -m experiments.renew_docs        all pages of docs/
 
-A block that starts with ```text NAME holds what the figure of that name says of its results; each is
-written anew. A test checks that nothing is out of date.
+A block that starts with ```text NAME, or a table below <!-- figure NAME -->, holds what the figure of that
+name says of its results; each is written anew. A test checks that nothing is out of date.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from pathlib import Path
 from experiments.figure import find
 
 BLOCK = re.compile(r"^```text ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"^<!-- figure ([\w-]+) -->\n((?:\|.*\n)*)", re.MULTILINE)
 
 
 def renewed(page: str) -> str:
-    """Returns the page with every block written from the results."""
-    return BLOCK.sub(lambda match: f"```text {match[1]}\n{numbers(match[1])}\n```", page)
+    """Returns the page with every block and table written from the results."""
+    page = BLOCK.sub(lambda match: f"```text {match[1]}\n{numbers(match[1])}\n```", page)
+    return TABLE.sub(lambda match: f"<!-- figure {match[1]} -->\n{numbers(match[1])}\n", page)
 
 
 def numbers(name: str) -> str:

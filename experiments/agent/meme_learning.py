@@ -78,6 +78,7 @@ class Task(runs.Watch):
         if self.mixture is not None:
             for bandit in played.bandits:
                 bandit.choose = lambda: self.mixture
+            played.mixture = np.full_like(played.mixture, self.mixture)  # of the episodes that have begun
 
     def ask(self, run: Run, metrics: Mapping[str, float]) -> Row:
         return {"return": self.evaluate(run.config, run.loop.roles, seed=run.loop.num_updates)}

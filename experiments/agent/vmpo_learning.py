@@ -304,7 +304,7 @@ def _figure_of(world: str) -> Figure:
         name=f"vmpo_{world}",
         paper="Fig. 19 (in small: four mazes at once)"
         if is_multi_task
-        else 'App. "Multitask", V-MPO in small worlds',
+        else "the agent of Fig. 19, in small worlds",
         claim=CLAIMS[world],
         laptop_cost=f"{3 * len(WORLDS[world])} runs, 10 seconds to 10 CPU-minutes each",
         paper_cost="6 runs on all tasks of DM-HARD-8" if is_multi_task else "not in the paper",

@@ -106,23 +106,23 @@ def earlier() -> Mapping[str, Row]:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Draws how well the bonus orders places by their visits, and what was learnt by heart."""
-    figure = new_figure(11, 3.2)
+    """Draws how near the bonus is to that of true counts, and what was learnt by heart."""
+    figure = new_figure(12, 3.2)
     order, heart = figure.subplots(1, 2, sharey=True)
     names = [row["variant"] for row in rows]
     order.barh(names, [row["correlation"] for row in rows], color=COLOURS[0])
-    order.set(xlabel="rank correlation of the bonus with true counts", xlim=(min(0, *order.get_xlim()), 1))
+    order.set(xlabel="correlation of log bonus and log true-count bonus", xlim=(min(0, *order.get_xlim()), 1))
     heart.barh(names, [row["accuracy"] for row in rows], color=COLOURS[1])
     for i, row in enumerate(rows):
         heart.plot([row["knowable"]] * 2, [i - 0.4, i + 0.4], color="black")
-    heart.set(xlabel="accuracy of action prediction (black: what can be known)", xlim=(0, 1))
+    heart.set(xlabel="accuracy (black: what can be known)", xlim=(0, 1))
     order.invert_yaxis()
     return figure
 
 
 def describe(rows: Sequence[Row]) -> list[str]:
     return [
-        f"{row['variant']}: rank correlation {row['correlation']:.2f}; "
+        f"{row['variant']}: correlation {row['correlation']:.2f}; "
         f"accuracy {row['accuracy']:.2f}, knowable {row['knowable']:.2f}"
         for row in rows
     ]

@@ -19,7 +19,7 @@ import numpy as np
 
 from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
-from experiments.jobs import Job, Row
+from experiments.jobs import Job, Row, by
 from softcount.envs.eight_rooms import core
 from softcount.envs.eight_rooms.levels import VARIANTS, Variant, generate
 from softcount.envs.eight_rooms.playing import ACTION_REPEAT, play_solver, random_actions
@@ -131,13 +131,12 @@ def plot(rows: Sequence[Row]) -> Any:
     """Draws the share of episodes that were solved, for every task and size."""
     figure = new_figure(9, 3.4)
     axes = figure.subplots()
-    for i, (colour, variant) in enumerate(zip(COLOURS, VARIANTS)):
-        own = [row for row in rows if row["variant"] == variant]
+    for i, (colour, (variant, own)) in enumerate(zip(COLOURS, by(rows, "variant").items())):
         places = [list(TASKS).index(row["task"]) + 0.27 * (i - 1) for row in own]
         axes.bar(places, [row["solved"] / row["episodes"] for row in own], 0.25, color=colour, label=variant)
     axes.set_xticks(range(len(TASKS)), [name.replace("_", "\n") for name in TASKS], fontsize=8)
     axes.set_ylabel("share of episodes solved")
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside upper right", ncols=len(VARIANTS), frameon=False, fontsize=8)
     return figure
 
 

@@ -30,37 +30,31 @@ def test_a_row_holds_seed_setting_value_time_and_machine(tmp_path):
     assert "cores" in row["machine"]
 
 
-def test_a_stopped_figure_goes_on_with_the_job_that_was_under_way(tmp_path):
+def test_jobs_that_were_done_are_kept_when_a_later_one_stops(tmp_path):
     calls, said = [], []
     with pytest.raises(RuntimeError, match="stopped"):
         jobs.run(make_jobs(calls, {"a": 1, "b": None, "c": 3}), tmp_path, said.append)
-    again = make_jobs(calls, {"a": 100, "b": 2, "c": 3})
-    jobs.run(again, tmp_path, said.append)
-    assert calls == ["a", "b", "b", "c"]
-    assert [row["value"] for row in jobs.read(again, tmp_path)] == [1, 2, 3]
-    assert "1 of 3 runs are there already" in said
+    assert said == ["[1/3] a ...", "[2/3] b ..."]
+    assert calls == ["a", "b"]
+    assert {
+        key: row["value"] for key, row in jobs.read(make_jobs([], {"a": 1, "b": 2}), tmp_path).items()
+    } == {"a": 1}
 
 
 def test_rows_come_in_the_order_of_the_jobs_without_those_not_run(tmp_path):
     first = make_jobs([], {"c": 3, "a": 1})
     jobs.run(first, tmp_path, lambda _: None)
     asked = make_jobs([], {"a": 1, "b": 2, "c": 3})
-    assert [row["key"] for row in jobs.read(asked, tmp_path)] == ["a", "c"]
+    assert [row["key"] for row in jobs.read(asked, tmp_path).values()] == ["a", "c"]
+
+
+def test_rows_are_grouped_by_what_they_have_in_common():
+    rows = [{"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 1, "b": 1, "seed": 1}]
+    assert jobs.by(rows, "a") == {1: [rows[0], rows[2]], 2: [rows[1]]}
+    assert list(jobs.by(rows, "a", "b")) == [(1, 1), (2, 1)]
 
 
 def test_what_is_not_a_number_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         jobs.run(make_jobs([], {"a": float("nan")}), tmp_path, lambda _: None)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_equal_pictures_are_equal_files(tmp_path):
-    def draw():
-        figure = jobs.new_figure(2, 2)
-        figure.subplots().plot([1, 2], [3, 4])
-        return figure
-
-    first = jobs.save_picture(draw(), "x", tmp_path / "one")
-    second = jobs.save_picture(draw(), "x", tmp_path / "two")
-    assert [path.name for path in first] == ["x.png", "x.svg"]
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]

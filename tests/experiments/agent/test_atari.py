@@ -1,12 +1,12 @@
 """The runs on Atari: what is read from them, and how embeddings are judged on a recorded stream."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from experiments import runs
 from experiments.agent import atari, atari_runs
 from experiments.memory import atari_stream, atari_streams
 from experiments.memory.atari_stream import Stream
@@ -67,26 +67,23 @@ def test_the_runs_have_the_preset_and_the_working_setting_comes_first():
     assert atari.config_of("none", 0).agent == "MEME"
 
 
-def test_a_run_is_followed_summarised_and_resumed(tmp_path, monkeypatch):
+def test_a_run_is_followed_summarised_and_ends_with_its_time(tmp_path, monkeypatch, capsys):
     options = {**LAPTOP_ATARI.env_options, "max_steps": 30}
     config = atari_runs.atari_config(
         "MEME-RECODE-FRAME", 1, env_options=options, num_envs=2, evaluation_episodes=1, evaluate_every=0
     )
     recode = replace(config.recode, memory=replace(config.recode.memory, size=50, warmup_atoms=20))
     config = replace(config, steps=60, report_every=20, recode=recode)
-    lines = []
-    atari_runs.train_here(tmp_path / "run", config, lines.append)
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    summary = runs.train_here(config, tmp_path / "run", atari_runs.Game())
     assert [report["step"] // 20 for report in summary["rows"]] == [1, 2, 3]
     assert summary["rows"][-1]["frames"] > 4 * 60
     assert summary["steps"] in (60, 61)
     assert len(summary["places"]) == len(summary["first_seen"]) == summary["rows"][-1]["places"]
     assert 40 < sum(summary["visits"]) <= 61 + 10  # rows that start an episode are visits too
-    assert len(lines) == 3
-    monkeypatch.setattr(atari_runs, "MOST_SECONDS", 0.0)
-    atari_runs.train_here(tmp_path / "run", replace(config, steps=60), lines.append)
-    again = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert again["rows"] == summary["rows"]
+    assert capsys.readouterr().out.count(" places, points {") == 3
+    monkeypatch.setattr(atari_runs, "MOST_SECONDS", -1.0)
+    one = runs.train_here(config, tmp_path / "short", atari_runs.Game(), atari_runs.is_over)
+    assert len(one["rows"]) == 1  # its time was over at the first report
 
 
 def small_stream(num_actions=3):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.agent import coverage
-from experiments.jobs import new_figure
+from experiments.drawing import new_figure
 
 
 def row(name, seed, first_seen, visits, scores=None, first_goal=None):

@@ -9,16 +9,16 @@ import pytest
 from kept_results import read_kept, resolved
 from launch.test_local import TINY
 
-from experiments.agent import maze_runs as agent_runs
+from experiments import runs
+from experiments.agent import maze_runs
 from experiments.agent.coverage import agreement
-from experiments.figure import Figure
+from experiments.figure import all_figures
 from experiments.jobs import path_of
-from experiments.registry import all_figures
 from softcount.config import with_fields
-from softcount.config_json import from_json, to_json
+from softcount.config_json import from_json
 from softcount.envs.disco_maze import AGENT, PALETTE
 from softcount.launch.build import make_env
-from softcount.runs.run import Run, make_loop
+from softcount.runs.run import make_loop
 
 ROOT = Path(__file__).parents[3]
 MAZE = {"size": 7, "layout": 1, "observation": "palette"}
@@ -34,8 +34,8 @@ def loop_of(config, steps):
 
 def test_every_place_is_seen_from_itself():
     env = make_env(SMALL, 1, 0)
-    views = agent_runs.views_of_places(SMALL)
-    assert len(views) == agent_runs.DRAWINGS
+    views = maze_runs.views_of_places(SMALL)
+    assert len(views) == maze_runs.DRAWINGS
     for view in views:
         found = [tuple(np.argwhere(image == AGENT)[0]) for image in view]
         assert found == [env.cell_of(place) for place in range(env.num_places)]
@@ -44,20 +44,20 @@ def test_every_place_is_seen_from_itself():
 
 def test_noise_and_windows_are_seen_as_the_agent_sees_them():
     noisy = replace(SMALL, env="noisy-disco-maze", env_options={"size": 7, "layout": 1})
-    first, second = agent_runs.views_of_places(noisy)[:2]
+    first, second = maze_runs.views_of_places(noisy)[:2]
     assert first.shape[1:] == (14, 7, 3)
     assert (first[:, 7:] != second[:, 7:]).mean() > 0.9
     is_agent = (first[:, :7] == PALETTE[AGENT]).all(axis=-1)
     assert (is_agent.sum(axis=(1, 2)) == 1).all()
-    window = agent_runs.views_of_places(replace(SMALL, env_options=MAZE | {"window": 3}))[0]
+    window = maze_runs.views_of_places(replace(SMALL, env_options=MAZE | {"window": 3}))[0]
     assert window.shape[1:] == (3, 3)
     assert (window[:, 1, 1] == AGENT).all()
 
 
 def test_a_snapshot_asks_the_memory_about_every_place():
     loop = loop_of(SMALL, 40)
-    views = agent_runs.views_of_places(SMALL)
-    snapshot = agent_runs.take_snapshot(loop, views)
+    views = maze_runs.views_of_places(SMALL)
+    snapshot = maze_runs.take_snapshot(loop, views)
     (memory,) = loop.roles.memory.bonus.memories().values()
     inference = loop.roles.inference
     embeddings = [inference.embed(view).embedding for view in views]
@@ -76,7 +76,7 @@ def test_a_snapshot_asks_the_memory_about_every_place():
 
 def test_true_counts_agree_with_themselves_and_episodic_bonuses_score_no_places():
     loop = loop_of(replace(SMALL, agent="MEME-COUNT"), 30)
-    snapshot = agent_runs.take_snapshot(loop, agent_runs.views_of_places(SMALL))
+    snapshot = maze_runs.take_snapshot(loop, maze_runs.views_of_places(SMALL))
     # counts leave out last observations, which this preset does not show to the memory
     visits = np.zeros(len(snapshot["scores"]))
     visits[: len(loop.roles.memory.bonus.counts)] = loop.roles.memory.bonus.counts
@@ -84,36 +84,11 @@ def test_true_counts_agree_with_themselves_and_episodic_bonuses_score_no_places(
     assert snapshot["scores"] == paid.round(6).tolist()
     assert agreement(snapshot) > 0.9
     episodic = loop_of(with_fields(SMALL, {"agent": "MEME-EMM-AP", "meme.relabel": False}), 3)
-    assert set(agent_runs.take_snapshot(episodic, agent_runs.views_of_places(SMALL))) == {"visits"}
-
-
-def test_a_run_stopped_in_the_middle_ends_as_if_it_had_not_been(tmp_path):
-    whole = agent_runs.train_here(tmp_path / "whole", SMALL, lambda _: None)
-    with pytest.raises(KeyboardInterrupt):
-        agent_runs.train_here(tmp_path / "parts", replace(SMALL, checkpoint_seconds=0.0), interrupt(2))
-    again = agent_runs.train_here(tmp_path / "parts", SMALL, lambda _: None)
-    assert [s["step"] for s in again["snapshots"]] == [s["step"] for s in whole["snapshots"]]
-    for name in ("visits", "scores", "atoms", "counts"):
-        assert [s[name] for s in again["snapshots"]] == [s[name] for s in whole["snapshots"]]
-    assert again["first_seen"] == whole["first_seen"]
-    assert again["ages"] == whole["ages"]
-    written = json.loads((tmp_path / "parts" / agent_runs.SUMMARY).read_text())
-    assert written["snapshots"] == again["snapshots"]
-
-
-def interrupt(after):
-    said = []
-
-    def say(line):
-        said.append(line)
-        if len(said) == after:
-            raise KeyboardInterrupt
-
-    return say
+    assert set(maze_runs.take_snapshot(episodic, maze_runs.views_of_places(SMALL))) == {"visits"}
 
 
 def test_a_summary_says_where_places_are_and_when_each_was_seen(tmp_path):
-    summary = agent_runs.train_here(tmp_path / "run", SMALL, lambda _: None)
+    summary = runs.train_here(SMALL, tmp_path / "run", maze_runs.Places())
     maze = make_env(SMALL, 1, 0)
     assert summary["num_places"] == maze.num_places == len(summary["cells"])
     assert [maze.distances[tuple(cell)] for cell in summary["cells"]] == summary["distances"]
@@ -123,24 +98,8 @@ def test_a_summary_says_where_places_are_and_when_each_was_seen(tmp_path):
     assert len(summary["ages"]) == sum(summary["snapshots"][-1]["atoms"])
 
 
-def test_a_run_left_by_another_configuration_is_not_continued(tmp_path, monkeypatch):
-    other = replace(SMALL, seed=5)
-    Run.create(tmp_path / "key", other).close()
-    (tmp_path / "key.json").write_text(to_json(other))
-
-    def run_here(command, env):
-        folder = tmp_path / "key"
-        agent_runs.train_here(folder, from_json((tmp_path / "key.json").read_text()), lambda _: None)
-        return type("Done", (), {"returncode": 0})
-
-    monkeypatch.setattr(agent_runs.subprocess, "run", run_here)
-    summary = agent_runs.train("key", SMALL, tmp_path)
-    assert summary["config"]["seed"] == SMALL.seed
-    assert not (tmp_path / "key" / "checkpoints").exists()
-
-
 def test_other_bonuses_learn_as_in_their_papers_and_only_shared_ones_are_relabelled():
-    recode, ngu, rnd = (agent_runs.maze_config(f"MEME-{x}", 2) for x in ("RECODE-AP", "NGU-AP", "RND"))
+    recode, ngu, rnd = (maze_runs.maze_config(f"MEME-{x}", 2) for x in ("RECODE-AP", "NGU-AP", "RND"))
     assert recode.trainer.acting == "slow"
     assert (ngu.trainer.acting, ngu.trainer.schedule) == ("latest", "constant")
     assert (recode.meme.relabel, ngu.meme.relabel, rnd.meme.relabel) == (True, False, True)
@@ -150,10 +109,10 @@ def test_other_bonuses_learn_as_in_their_papers_and_only_shared_ones_are_relabel
 
 
 def test_committed_results_are_of_the_configurations_that_the_figures_have_now(monkeypatch):
-    monkeypatch.setattr(agent_runs, "train", lambda key, config: config)
-    figures = [f for f in all_figures().values() if isinstance(f, Figure) and f.folder == agent_runs.FOLDER]
+    monkeypatch.setattr(runs, "train", lambda config, folder, **_: config)
+    figures = [figure for figure in all_figures().values() if figure.folder == maze_runs.FOLDER]
     jobs = {job.key: job for figure in figures for job in figure.jobs()}
-    results = {key: ROOT / path_of(agent_runs.FOLDER, key) for key in jobs}
+    results = {key: ROOT / path_of(maze_runs.FOLDER, key) for key in jobs}
     kept = {key: json.loads(path.read_text()) for key, path in results.items() if path.exists()}
     assert len(kept) > 100
     for key, row in kept.items():

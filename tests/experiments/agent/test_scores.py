@@ -1,14 +1,13 @@
 """Scores of many runs put together: by hand, and from run folders."""
 
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from launch.test_local import TINY
 
-from experiments import registry
+from experiments import figure as figures
 from experiments.agent import scores as aggregate
 from experiments.agent.scores import Course
 from softcount import scores
@@ -44,9 +43,9 @@ def test_aggregates_are_those_of_the_normalised_scores():
     assert own["iqm"][-1][0] == pytest.approx(0.5)
     matrix = np.array([[0.5, 0.5], [2.0, -0.5]])  # seeds by tasks
     assert own["mean"][-1] == list(scores.with_interval(matrix, scores.mean))
-    axes = aggregate.draw(found).axes[1]
+    axes = aggregate.plot([found]).axes[1]
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [x[0] for x in own["capped"]])
-    assert "    low: 12.5 ± 7.5" in aggregate.describe(found)
+    assert "    low: 12.5 ± 7.5" in aggregate.describe([found])
 
 
 def test_holes_and_unknown_tasks_are_refused():
@@ -59,18 +58,17 @@ def test_holes_and_unknown_tasks_are_refused():
         aggregate.aggregate([*COURSES, late], RANGES)
 
 
-def test_runs_are_read_and_their_scores_left(tmp_path, monkeypatch, capsys):
+def test_runs_are_read_and_their_scores_left(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(aggregate.SUITES, "atari", {TINY.env: scores.Range(0.0, 1.0)})
-    monkeypatch.setattr(sys, "argv", ["aggregate", "atari", "runs"])
-    assert aggregate.main() == 1
-    assert "no evaluated runs below runs" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"no evaluated runs below runs/paper.*--scale paper` trains them"):
+        figures.make("scores_atari")
     for seed in range(2):
         config = replace(TINY, seed=seed, steps=200, report_every=100, evaluate_every=100)
-        run = Run.create(tmp_path / "runs" / str(seed), config)
+        run = Run.create(tmp_path / "runs/paper/atari" / str(seed), config)
         last = [metrics["eval/return"] for _, metrics in run.train() if "eval/return" in metrics][-1]
         run.close()
-    assert aggregate.main() == 0
+    figures.make("scores_atari", say=lambda _: None)
     found = json.loads((tmp_path / "results/figures/scores_atari.json").read_text())
     assert found["agents"][TINY.agent]["final"][TINY.env][1] == pytest.approx(last)
     assert (tmp_path / "docs/images/figures/scores_atari.svg").exists()
@@ -79,10 +77,13 @@ def test_runs_are_read_and_their_scores_left(tmp_path, monkeypatch, capsys):
 def test_the_figures_of_scores_read_what_the_papers_runs_leave():
     from experiments.paper_scale import EXPERIMENTS
 
-    for name in ("scores_atari", "scores_dm_hard_8"):
-        (command,) = registry.find(name).commands
-        for folder in command[2:]:
-            experiment = EXPERIMENTS[folder.split("/")[-1]]
+    for name, suite in (("scores_atari", "atari"), ("scores_dm_hard_8", "dm_hard_8")):
+        (job,) = figures.find(name).jobs()
+        assert job.key == name
+        own, folders = job.measure.args
+        assert own == suite
+        for folder in folders:
+            experiment = EXPERIMENTS[folder.name]
             config = next(experiment.runs())
             assert experiment.folder(config).startswith(f"{folder}/")
-            assert config.env.split("/")[-1] in aggregate.SUITES[command[1]]
+            assert config.env.split("/")[-1] in aggregate.SUITES[suite]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -27,12 +25,15 @@ def test_what_can_be_known_is_the_free_ways_and_one_guess_among_the_walls():
     assert drop_in_truth.knowable(maze, visits) == pytest.approx((2 / 4 * 1 + 3 / 4 * 3) / 4)
 
 
-def test_each_variant_is_walked_and_written(tmp_path):
-    path = tmp_path / "truth.json"
-    drop_in_truth.main(["--steps", "320", "--out", str(path)])
-    records = json.loads(path.read_text())
-    assert [record["variant"] for record in records] == list(drop_in_truth.VARIANTS)
-    assert all(1 < record["visited places"] < 97 for record in records)
+def test_a_walk_is_judged_and_all_variants_are_drawn():
+    measures = drop_in_truth.walk(SMALL_WORLD, steps=320, seed=0)
+    assert 1 < measures["visited places"] < 97
+    assert [job.settings["variant"] for job in drop_in_truth.jobs()] == list(drop_in_truth.VARIANTS)
+    rows = [{**measures, "variant": name, "correlation": 0.1 * i} for i, name in enumerate("abc")]
+    order, heart = drop_in_truth.plot(rows).axes
+    assert [bar.get_width() for bar in order.patches] == pytest.approx([0.0, 0.1, 0.2])
+    assert [line.get_xdata()[0] for line in heart.lines] == [measures["knowable"]] * 3
+    assert drop_in_truth.describe(rows)[2].startswith("c: correlation 0.20; accuracy ")
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.memory.noise_rewards import CHUNK, EDGES, by_visits, draw
+from experiments.memory.noise_rewards import CHUNK, EDGES, by_visits, plot
 
 
 def test_rewards_are_filed_under_visits_and_measured_by_places_never_visited():
@@ -30,7 +30,7 @@ def test_the_picture_shows_rewards_against_few_visits_and_against_new_places():
     for name in ("recode_ap", "rnd"):
         run |= {name: [8.0, 4.0, None, 2.0], f"{name}_over_new": [0.9, 0.5, None, 0.1]}
     run["rnd"] = [6.0, 6.0, None, 3.0]
-    left, right = draw([run, run]).axes
+    left, right = plot([run, run]).axes
     assert [line.get_ydata().tolist() for line in left.lines] == 2 * [[1, 0.5, 0.25]] + 2 * [[1, 1, 0.5]]
     assert right.lines[0].get_xdata().tolist() == [4, 10, 50]
     assert right.lines[0].get_ydata().tolist() == [0.9, 0.5, 0.1]

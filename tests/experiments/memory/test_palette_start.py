@@ -8,10 +8,10 @@ from experiments.memory.palette_start import (
     REGIONS,
     SCALES,
     SEEDS,
-    draw,
+    measure,
     noise,
     pairs,
-    run,
+    plot,
     transitions,
 )
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
@@ -57,7 +57,7 @@ def test_noise_is_nothing_where_only_the_agent_is_seen_and_much_where_only_walls
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_from_a_small_table_known_places_are_told_apart_where_from_a_large_one_they_are_not():
-    small, large = (run(scale, 2e-3, 0, updates=500)["course"][-1] for scale in (0.1, 1.0))
+    small, large = (measure(scale, 2e-3, 0, updates=500)["course"][-1] for scale in (0.1, 1.0))
     assert small["accuracy"] > 0.98
     assert large["accuracy"] > 0.98
     assert small["known"] < 0.2 < 1 < large["known"]
@@ -70,7 +70,7 @@ def test_the_picture_has_a_panel_per_region_and_a_line_per_run():
         {"scale": SCALES[0], "rate": RATES[0], "seed": seed, "course": course}
         for seed in (SEEDS[0], SEEDS[1])
     ]
-    panels = draw(rows).axes
+    panels = plot(rows).axes
     assert len(panels) == len(REGIONS) == 3
     for i, axes in enumerate(panels, start=2):
         curves = [line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 2]

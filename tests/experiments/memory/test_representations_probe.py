@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.memory.representations_probe import SETTINGS, draw, floors, linear_probe, nearest, spread
+from experiments.memory.representations_probe import SETTINGS, floors, linear_probe, nearest, plot, spread
 from softcount.envs.disco_maze import AGENT, DiscoMaze, DiscoMazeConfig
 from softcount.envs.walks import Walks, screens, static, steer, walk
 
@@ -120,13 +120,13 @@ def test_the_picture_has_bars_of_means_dots_of_seeds_and_losses():
     kinds = SETTINGS["window"].kinds
     runs = [
         {
-            "kind": kind, "knn": 0.1 * i + 0.2 * seed, "knn_hidden_cells": 0.3, "linear": 0.4,
-            "loss_curve": [1.0, 0.5 + seed], "floors": {"pair": 0.2, "history": 0.1},
+            "setting": "window", "kind": kind, "knn": 0.1 * i + 0.2 * seed, "knn_hidden_cells": 0.3,
+            "linear": 0.4, "loss_curve": [1.0, 0.5 + seed], "floors": {"pair": 0.2, "history": 0.1},
         }
         for seed in range(2)
         for i, kind in enumerate(kinds)
     ]  # fmt: skip
-    above, below = draw({"window": runs}).axes
+    above, below = plot(runs).axes
     heights = [bar.get_height() for bar in above.patches]
     assert heights[::3] == pytest.approx([0.1 * i + 0.1 for i in range(len(kinds))])
     dots = [line.get_ydata()[0] for line in above.lines]

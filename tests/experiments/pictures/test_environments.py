@@ -1,19 +1,27 @@
+"""Pictures of environments: the same play is photographed and counted."""
+
 import numpy as np
 
-from experiments.pictures.environments import PICTURES, Picture, draw, play
+from experiments.pictures import environments
+from experiments.pictures.environments import PICTURES, Picture
+from softcount.envs.make import make
 
 
-def test_random_play_is_counted_and_drawn(tmp_path):
+def test_random_play_is_counted_and_drawn():
     picture = Picture("maze", "disco-maze", 400, 8, options={"size": 11, "lethal": False})
-    photograph, coverage, env = play(picture, seed=0)
-    assert photograph.shape == (11, 11, 3)
-    assert coverage.steps == 400
-    assert 1 < coverage.num_visited <= 49
-    again = play(picture, seed=0)
-    assert np.array_equal(photograph, again[0])
-    assert np.array_equal(coverage.visits, again[1].visits)
-    draw(tmp_path / "maze.png", picture, photograph, coverage, env)
-    assert (tmp_path / "maze.png").stat().st_size > 1000
+    row = environments.measure(picture)
+    assert row == environments.measure(picture)
+    assert row["coverage_steps"] == sum(row["visits"]) == 400
+    assert row["visited"] == len(row["places"])
+    assert 1 < row["visited"] <= 49
+    seen, covered, *_ = environments.plot(picture, [row]).axes
+    maze = make("disco-maze", 8, 0, **picture.options)
+    image = seen.images[0].get_array()
+    np.testing.assert_array_equal(image, environments.photograph(picture, maze))
+    shown = covered.images[-1].get_array()
+    assert np.nansum(np.ma.filled(shown, np.nan)) == 400
+    (said,) = environments.describe([row])
+    assert said == f"random actions reach {row['visited']} of 49 places in 400 steps"
 
 
 def test_every_family_but_the_one_that_needs_a_server_has_a_picture():
