@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -105,12 +105,12 @@ class Autoencoder(FeedForward):
         super().__init__(spec, embedding)
         self.decoder = mlp(embedding.dim, (128,), int(np.prod(spec.shape)))
 
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+    def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         """Mean squared error of the pixels; hidden rows, which are whole episodes, are left out."""
         steps = sequence.steps
-        pixels = cast(Tensor, steps.observation).flatten(2).float() / 255
+        pixels = steps.observation.flatten(2).float() / 255
         errors = (self.decoder(self.embed(steps.observation)) - pixels).square().mean(-1)
-        loss = masked_mean(errors, ~cast(Tensor, steps.is_first & steps.is_last))
+        loss = masked_mean(errors, ~(steps.is_first & steps.is_last))
         return loss, {"loss": loss.detach()}
 
 

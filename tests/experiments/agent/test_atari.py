@@ -132,9 +132,9 @@ class Names(torch.nn.Module):
         self.action = action
 
     def represent(self, observation):
-        from softcount.representations import TensorFeatures
+        from softcount.types import Features
 
-        return TensorFeatures(torch.zeros(len(observation), 2)), ()
+        return Features(torch.zeros(len(observation), 2)), ()
 
     def predictor(self, pairs):
         return torch.nn.functional.one_hot(torch.full((len(pairs),), self.action), 3).float()
