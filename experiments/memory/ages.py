@@ -20,7 +20,7 @@ from experiments.agent.maze_runs import FOLDER
 from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, SEEDS, Job, Row
-from softcount.envs.streams import EPISODE, filled_state, make_stream
+from experiments.memory.streams import EPISODE, filled_state, make_stream
 from softcount.memory import RecodeConfig, RecodeMemory
 
 NUM_WALKERS = 64

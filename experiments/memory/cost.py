@@ -18,7 +18,7 @@ import numpy as np
 from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, SEEDS, Job, Row
-from softcount.envs.streams import filled_state, make_stream
+from experiments.memory.streams import filled_state, make_stream
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.memory.episodic import EpisodicConfig, EpisodicMemory
 

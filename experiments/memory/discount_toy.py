@@ -16,7 +16,7 @@ import numpy as np
 from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, SEEDS, Job, Row, per_seed
-from softcount.envs.streams import discount_toy
+from experiments.memory.streams import discount_toy
 from softcount.memory import RecodeConfig, RecodeMemory
 
 DISCOUNTS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0)

@@ -24,7 +24,7 @@ import numpy as np
 from experiments.drawing import COLOURS, new_figure
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, SEEDS, Job, Row
-from softcount.envs.streams import removal_toy
+from experiments.memory.streams import removal_toy
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.memory.config import Removal
 

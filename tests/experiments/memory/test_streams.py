@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from experiments.memory import streams
 from softcount import RecodeConfig, RecodeMemory
-from softcount.envs import streams
 
 NAMES = ["walk4", "walk6", "rooms", "drift", "gauss"]
 
