@@ -39,7 +39,7 @@ format: install
 	$(BIN)/ruff check --fix .
 
 bench: install  ## the memory against a flat nearest-neighbour search
-	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python -m benchmarks.memory
 
 sanitize: install  ## the memory under address, undefined and thread sanitizers (gcc, Linux)
 	$(call sanitized,address,address$(comma)undefined,all,)

@@ -28,10 +28,11 @@ from softcount import store
 from softcount.types import State
 
 MANIFEST, ANNOUNCED = "manifest.json", "announced.json"
-FORMAT = "softcount-checkpoint-2"
+FORMAT = "softcount-checkpoint-3"
 """What is written; raised when a role keeps other fields, so that what is older can be told apart."""
-READABLE = ("softcount-checkpoint-1", FORMAT)
-"""Manifests of these are alike. In the first, an actor kept bandits, and rows did not know their task."""
+READABLE = ("softcount-checkpoint-1", "softcount-checkpoint-2", FORMAT)
+"""Manifests of these are alike. In the first, an actor kept bandits, and rows did not know their task. In the
+second, some environments had generators in an encoding of their own."""
 ATTEMPTS = 10
 """How often a checkpoint is read that a training run keeps replacing."""
 
