@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from softcount import store
+from softcount.hints import install
 from softcount.measure.machine import machine
 
 RESULTS = Path("results/figures")
@@ -99,5 +100,5 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install softcount[plots]") from error
+        raise ImportError(f"drawing needs matplotlib: {install('plots')}") from error
     return Figure(figsize=(width, height), layout="constrained")

@@ -3,7 +3,7 @@
 The paper judges its memory by what the atoms are like: how old (figure on cluster ages),
 how counts spread (figures on removal and discount), which places of a maze they stand for
 (figure on coverage). The functions here give those numbers for any memory; those starting
-with `draw_` put them on matplotlib axes (`pip install softcount[plots]`).
+with `draw_` put them on matplotlib axes (the extra `plots`).
 
 The effective number of atoms is exp(H(p)) with p_l = c_l / Σc: the number of equally
 visited atoms that would be as spread out. |M| if counts are uniform, 1 if one has all.
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.hints import install
 from softcount.memory.config import RecodeConfig
 from softcount.memory.kernels import squared_distances
 from softcount.memory.memory import RecodeMemory
@@ -145,7 +146,7 @@ def draw_memory(memory: RecodeMemory, *, onto: Array | None = None) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install softcount[plots]") from error
+        raise ImportError(f"drawing needs matplotlib: {install('plots')}") from error
     figure = Figure(figsize=(10, 8), layout="constrained")
     panels = figure.subplots(2, 2)
     for panel, by in zip(panels[0], ("counts", "ages"), strict=True):
