@@ -233,6 +233,31 @@ def report(arguments: list[str]) -> int:
     return 0
 
 
+def watch(arguments: list[str]) -> int:
+    """softcount watch RUN...: a live page of runs while they train, on this machine alone."""
+    parser = _parser("watch", watch)
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="folders of runs, or folders that hold runs"
+    )
+    parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1 (default: any that is free)")
+    parsed = parser.parse_args(arguments)
+    from softcount.report.read_run import find_runs
+    from softcount.report.watch import WatchServer
+
+    with WatchServer(find_runs(parsed.runs), parsed.port) as server:
+        number = len(server.runs.runs)
+        print(
+            f"watching {number} run{'s' * (number > 1)}; Ctrl-C ends the watching, not the training",
+            flush=True,
+        )
+        print(server.url, flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
 def show_list(arguments: list[str]) -> int:
     """softcount list: everything that can be named on the command line."""
     _parser("list", show_list).parse_args(arguments)
@@ -258,6 +283,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evaluate": evaluate,
     "inspect": inspect,
     "report": report,
+    "watch": watch,
     "figure": figure,
     "list": show_list,
 }

@@ -79,20 +79,40 @@ def count_histogram(memory: RecodeMemory, num_bins: int = 30) -> tuple[Array, Ar
     return np.histogram(memory.log_counts / np.log(10.0), bins=num_bins)
 
 
-def project_2d(points: Array, onto: Array | None = None) -> Array:
+def project_2d(points: Array, onto: Array | None = None, *, axes: Array | None = None) -> Array:
     """Projects points `[N, D]` on the two principal axes of `onto` (of themselves by default), `[N, 2]`.
 
-    Signs are fixed (the largest component of an axis is positive), so that pictures do not flip.
+    Given axes are taken in place of those, around the same centre.
     """
     reference = np.asarray(points if onto is None else onto, np.float64)
-    if reference.ndim != 2 or len(reference) == 0:
-        raise ValueError(f"points have shape {reference.shape}; expected (N, D) with at least one row")
-    centre = reference.mean(axis=0)
-    axes = np.linalg.eigh(np.cov((reference - centre).T, bias=True).reshape(2 * reference.shape[1:]))[1]
+    axes = principal_axes(reference) if axes is None else axes
+    flat = (np.asarray(points, np.float64) - reference.mean(axis=0)) @ axes
+    return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))  # one-dimensional embeddings lie on a line
+
+
+def principal_axes(points: Array, *, like: Array | None = None) -> Array:
+    """Returns the two axes `[D, 2]` along which points vary most; one where they have one dimension.
+
+    Signs are fixed (the largest component of an axis is positive), so that pictures do not flip. Where
+    other axes are given, the new ones are turned within their plane as near to those as they can be: a
+    cloud that changes little then looks as it did before.
+
+    >>> points = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
+    >>> np.allclose(principal_axes(points, like=np.eye(3)[:, :2]), np.eye(3)[:, :2])
+    True
+    """
+    points = np.asarray(points, np.float64)
+    if points.ndim != 2 or len(points) == 0:
+        raise ValueError(f"points have shape {points.shape}; expected (N, D) with at least one row")
+    centred = points - points.mean(axis=0)
+    axes: Array = np.linalg.eigh(np.cov(centred.T, bias=True).reshape(2 * points.shape[1:]))[1]
     axes = axes[:, ::-1][:, :2]  # largest variance first
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    flat = (np.asarray(points, np.float64) - centre) @ axes
-    return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))  # one-dimensional embeddings lie on a line
+    if like is None or like.shape != axes.shape:
+        return axes
+    left, _, right = np.linalg.svd(axes.T @ like)  # the rotation of an orthogonal Procrustes problem
+    turned: Array = axes @ (left @ right)
+    return turned
 
 
 def nearest_atoms(atoms: Array, reference: Array) -> tuple[Array, Array]:

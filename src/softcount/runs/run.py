@@ -4,6 +4,7 @@
     RUN/metrics.jsonl       one report per line
     RUN/events.out…         the same for TensorBoard
     RUN/checkpoints/        the last complete checkpoint
+    RUN/live/               places and atoms, while somebody watches
 
 Killing a run at any moment loses at most what came after its last checkpoint, and
 `resume` continues it as if nothing had happened. One process at a time may train it.
@@ -32,6 +33,7 @@ from softcount.launch.local import LocalLoop, Misfit
 from softcount.measure import bonus_accuracy
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation, Evaluator
+from softcount.runs import live
 from softcount.runs.lock import FolderLock
 from softcount.runs.metrics_log import EventLog, MetricsLog
 from softcount.scores import capped_returns
@@ -139,6 +141,7 @@ class Run:
                 self._check_still_there()  # TensorBoard's writer opens its file by name each time
                 self.log.write(loop.num_steps, metrics)
                 self.events.write(loop.num_steps, metrics)
+                live.show_if_asked(self.folder, loop)
                 yield loop.num_steps, metrics
             if time.monotonic() - last_checkpoint > config.checkpoint_seconds:
                 self.save()
