@@ -259,7 +259,7 @@ class LineChart {
           "span",
           { style: RUNS.length > 1 ? `color:${colour(index)}` : "", title: whenIs(x) },
           this.kind === "share" ? show(y, "share") : plain(y),
-          el("small", {}, VIEW.x === "steps" ? `at ${compact(x)}` : ""),
+          el("small", {}, VIEW.x === "steps" ? `at ${compact(Number(x.toPrecision(3)))}` : ""),
         ),
       ),
     );
