@@ -72,7 +72,7 @@ def _describe_module(module: griffe.Module) -> str:
 
 
 def _describe(member: griffe.Object | griffe.Alias, scope: str, fence: str = "``````") -> str:
-    """Returns a function, a class with what it has, or a documented value, as Sphinx's Python domain names them."""
+    """Returns a function, a class with what it has, or a documented value, for Sphinx's Python domain."""
     text = _doc(member)
     if member.is_function and text:
         kind = "method" if scope.count(".") and fence != "``````" else "function"
@@ -88,6 +88,8 @@ def _describe(member: griffe.Object | griffe.Alias, scope: str, fence: str = "``
         return f"{fence}{{py:class}} {member.path}\n\n{body}{bases}\n{fence}"
     if member.is_attribute and text:
         options = f":type: {_type(member.annotation)}\n" if member.annotation else ""
+        value = str(member.value or "")
+        options += f":value: {value}\n" if 0 < len(value) < 40 and "\n" not in value else ""
         kind = "attribute" if fence != "``````" else "data"
         return f"{fence}{{py:{kind}}} {scope}.{member.name}\n{options}\n{text}\n{fence}"
     return ""

@@ -2,9 +2,9 @@
 
     python scripts/docs_site.py --out build/site
 
-The pages of `docs`, the README, contributing and the changelog are copied to a folder, with their links turned to
-where things are on the site. The reference comes from docstrings (`docs_reference.py`). Sphinx makes pages and search
-of it, and every warning, such as a link that leads nowhere or a page that no menu has, is an error.
+The pages of `docs`, the README, contributing and the changelog are copied to a folder, with their links
+turned to where things are on the site. The reference comes from docstrings (`docs_reference.py`). Sphinx
+makes pages and search of it. Every warning is an error: a link that leads nowhere, a page in no menu.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MENUS = {
     ),
     "Reference": ("reference/*",),
 }
-"""The site's menus: pages in their order; a star stands for the rest of a folder. New pages elsewhere go last."""
+"""The site's menus: pages in their order; a star stands for the rest of a folder."""
 
 CONF = """
 project = "softcount"
@@ -58,7 +58,7 @@ python_display_short_literal_types = True
 python_use_unqualified_type_names = True
 suppress_warnings = ["ref.python"]  # a name that two modules have, in an annotation
 pygments_style = "friendly"
-pygments_dark_style = "native"
+pygments_dark_style = "monokai"
 toc_object_entries_show_parents = "hide"
 """
 

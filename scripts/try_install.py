@@ -1,7 +1,7 @@
 """Installs what `make wheel` built into empty environments, and does there what the README says.
 
     python scripts/try_install.py dist           # wheel and sdist, each without extras
-    python scripts/try_install.py dist --agent   # and the wheel with the extra `agent`: every snippet, a short run
+    python scripts/try_install.py dist --agent   # and the wheel with `agent`: every snippet, a short run
 
 Without extras the first snippet of the README must run, and commands that need more must say what to install.
 """
