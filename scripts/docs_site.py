@@ -169,16 +169,21 @@ def menus(names: set[str]) -> str:
     return text
 
 
+def build(source: Path, out: Path) -> int:
+    """Makes the site; returns 1 if there was anything to warn of."""
+    return sphinx(["-b", "html", "-W", "--keep-going", "-q", "-j", "auto", str(source), str(out)])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Makes the documentation a site.")
     parser.add_argument("--out", type=Path, default=ROOT / "build/site", help="folder to write")
     arguments = parser.parse_args()
     source = ROOT / "build/site-source"
     gather(source)
-    failed = sphinx(["-b", "html", "-W", "--keep-going", "-q", "-j", "auto", str(source), str(arguments.out)])
+    failed = build(source, arguments.out)
     if not failed:
         print(f"the documentation: {arguments.out / 'index.html'}")
-    return int(failed)
+    return failed
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python scripts/try_install.py dist           # wheel and sdist, each without extras
     python scripts/try_install.py dist --agent   # and the wheel with `agent`: every snippet, a short run
 
-Without extras the first snippet of the README must run, and commands that need more must say what to install.
+Without extras the README's snippet of the memory must run, and other commands must say what to install.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 BLOCK = re.compile(r"^```python[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CONSTRAINTS = ["--constraint", str(ROOT / "constraints.txt")]
 BUILD_NEEDS = ["scikit-build-core", "nanobind", "ninja"]
@@ -54,8 +55,8 @@ def snippets(text: str) -> list[str]:
 
 def try_plain(env: Environment) -> None:
     """An install without extras: the memory works, and the rest says what it needs."""
-    first, *_ = snippets((ROOT / "README.md").read_text(encoding="utf-8"))
-    env.run("python", "-c", first)
+    (alone,) = (each for each in snippets(README.read_text(encoding="utf-8")) if "RecodeMemory" in each)
+    env.run("python", "-c", alone)
     engine = env.run(
         "python", "-c", "from softcount import *; print(RecodeMemory(RecodeConfig(size=2, dim=1)))"
     )
@@ -70,7 +71,7 @@ def try_plain(env: Environment) -> None:
 
 def try_agent(env: Environment) -> None:
     """An install with the agent: every snippet of the README, a run, its report."""
-    for snippet in snippets((ROOT / "README.md").read_text(encoding="utf-8")):
+    for snippet in snippets(README.read_text(encoding="utf-8")):
         env.run("python", "-c", snippet)
     env.run("softcount", *RUN.split())
     env.run("softcount", "inspect", "runs/first")
