@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*)
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: install demo test slow check format bench docs wheel test-wheel clean sanitize sanitize-quick mutants mutants-tenth
+.PHONY: install demo test slow check format bench docs wheel test-wheel clean sanitize sanitize-quick mutants mutants-tenth chaos
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
@@ -64,6 +64,9 @@ mutants: install  ## makes one line wrong at a time; a test must notice each (do
 
 mutants-tenth: install  ## a tenth of them, chosen by the commit
 	PYTHONPATH=tests $(BIN)/python -m mutants --tenth
+
+chaos: install  ## processes killed, hung and starved at random: nothing may be lost or counted twice
+	PYTHONPATH=tests $(BIN)/python -m chaos
 
 # Builds native modules with sanitizers, as $(1), and tests them. The runtime has to be loaded before Python, and
 # C++'s with it, or it does not find what throws; leaks are not looked for, since Python keeps what it likes. Addresses are not randomised for ThreadSanitizer.
