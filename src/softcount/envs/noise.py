@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from softcount.types import Array, ArraySpec, ObservationSpec, State, TimeStep, VectorEnv
+from softcount.types import Array, ArraySpec, ObservationSpec, State, TimeStep, VectorEnv, load_rng, rng_state
 
 Noise: TypeAlias = Literal["fresh", "drift", "channel", "still"]
 DRIFT = 8
@@ -86,12 +86,12 @@ class NoisyVector:
     def get_state(self) -> State:
         """Returns the environment's state and the noise generator's."""
         panel = {} if self._panel is None else {"panel": self._panel.copy()}
-        return {"env": self.env.get_state(), "rng": self.rng.bit_generator.state, **panel}
+        return {"env": self.env.get_state(), "rng": rng_state(self.rng), **panel}
 
     def set_state(self, state: State) -> None:
         """Continues exactly where `get_state` was called."""
         self.env.set_state(state["env"])
-        self.rng.bit_generator.state = state["rng"]
+        load_rng(self.rng, state["rng"])
         self._panel = np.array(state["panel"]) if "panel" in state else None
 
     def close(self) -> None:
