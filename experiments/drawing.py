@@ -37,6 +37,8 @@ BONUS_COLOURS = {
 WIDTH = 9.0
 """Inches of a picture as wide as a page: letters of 9 points stay readable there."""
 
+SPOKEN = {"no bonus": "none", "true counts": "COUNT"}
+"""Bonuses as captions call them."""
 LETTERS = 120
 """How many of them have room beside each other in a legend."""
 
@@ -48,7 +50,7 @@ def bonus_of(name: str) -> str | None:
     ('RNDonAP', 'RECODE', 'none', 'EMM')
     >>> bonus_of("discount-off")
     """
-    words = set(re.findall(r"BYOL-Explore|\w+", name))
+    words = set(re.findall(r"BYOL-Explore|\w+", SPOKEN.get(name, name)))
     held = [bonus for bonus in BONUS_COLOURS if bonus in words]
     return held[0] if held else "none" if words <= set(AGENTS) else None
 
