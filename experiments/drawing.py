@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.hints import install
 from softcount.types import Array
 
 IMAGES = Path("docs/images/figures")
@@ -24,7 +25,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install softcount[plots]") from error
+        raise ImportError(f"drawing needs matplotlib: {install('plots')}") from error
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -24,6 +24,7 @@ import gymnasium
 import numpy as np
 
 from softcount.envs.atari_places import PLACES, Places
+from softcount.hints import install
 from softcount.types import Array, State, load_rng, rng_state
 
 LONGEST_DEATH = 1000
@@ -293,7 +294,7 @@ def _new_console(config: AtariConfig) -> Any:
     try:
         import ale_py
     except ImportError as error:
-        raise ImportError("Atari games need ale-py: pip install softcount[atari]") from error
+        raise ImportError(f"Atari games need ale-py: {install('atari')}") from error
     ale = ale_py.ALEInterface()
     ale.setLoggerMode(ale_py.LoggerMode.Error)
     ale.setFloat("repeat_action_probability", config.sticky_probability)
