@@ -92,6 +92,11 @@ def test_a_run_is_solved_when_its_last_two_evaluations_were():
     assert not is_solved(rates(0.9, 0.0, 0.9, 0.0), beyond=100)
 
 
+def test_steps_beyond_count_from_the_first_time():
+    assert is_solved(rates(0.9, 0.9, 0.9), beyond=100)
+    assert not is_solved(rates(0.9, 0.9, 0.9), beyond=200)
+
+
 def test_a_run_is_stalled_when_nothing_new_was_seen_for_long():
     assert is_stalled(answers(places=[1, 2, 5, 5, 5]), 200)
     assert not is_stalled(answers(places=[1, 2, 5, 5]), 200)
