@@ -26,9 +26,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import ray
 
+from experiments.memory.streams import filled_state, make_stream
 from softcount.bonuses.make import BonusConfig, Place
 from softcount.bonuses.recode import RecodeBonusConfig
-from softcount.envs.streams import filled_state, make_stream
 from softcount.launch.memory_plan import MemoryPlan
 from softcount.launch.ray import once
 from softcount.launch.ray.client import MemoryClient
@@ -196,8 +196,8 @@ def main() -> None:
             cell = found[-1]
             parts = ", ".join(f"{k} {v:.1f}" for k, v in cell["microseconds_per_embedding"].items())
             print(
-                f"{size:>7} atoms, {clients} x {batch:>3}: {cell['per_second_and_core']:>7,.0f} per second and"
-                f" core, {cell['per_second_wall']:>7,.0f} by the clock; µs per embedding: {parts}",
+                f"{size:>7} atoms, {clients} x {batch:>3}: {cell['per_second_and_core']:>7,.0f} per second"
+                f" and core, {cell['per_second_wall']:>7,.0f} by the clock; µs per embedding: {parts}",
                 flush=True,
             )
     document = {
