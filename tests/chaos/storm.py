@@ -78,6 +78,7 @@ class Storm:
         elif pid is not None:
             self._hit(fault, pid, seconds)
         healed_at = self.log.now()
+        entry["lasted_s"] = round(healed_at - entry["at"], 3)
         deadline = time.monotonic() + self.patience_s
         while not (role.answers() and (fault in ("pause", "full disk") or role.pid() != pid)):
             if time.monotonic() > deadline:
