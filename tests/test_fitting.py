@@ -39,7 +39,7 @@ def test_what_is_chosen_follows_what_is_seen(seen, words, atoms):
 
 
 def test_every_agent_can_act_where_it_is_proposed_and_the_other_is_named_where_it_cannot():
-    assert [agent_for(actions) for actions in (MOVES, NUMBERS, SEVERAL)] == [
+    assert [agent_for(Spaces(VECTOR, actions)) for actions in (MOVES, NUMBERS, SEVERAL)] == [
         "MEME-RECODE-AP",
         "VMPO-RECODE-AP",
         "VMPO-RECODE-AP",

@@ -65,17 +65,19 @@ def describe(config: RunConfig, spaces: Spaces) -> str:
     bonus = f", {config.recode.memory.size:,} atoms" if parse(config.agent).bonus == "recode" else ""
     return (
         f"{config.agent} for {', '.join(seen)} and {_describe_actions(spaces.action)}: "
-        f"{' and '.join(torsos)}{bonus} (every choice is a field of `softcount train --help`)"
+        f"{' and '.join(torsos)}{bonus} (`--help-all` has every choice)"
     )
 
 
-def agent_for(actions: ActionSpec) -> str:
+def agent_for(spaces: Spaces) -> str:
     """The agent that is taken where none is named.
 
-    >>> agent_for(DiscreteActions(3)), agent_for(ContinuousActions((0.0,), (1.0,)))
+    >>> seen = ArraySpec((3,), "float32")
+    >>> numbers = ContinuousActions((0.0,), (1.0,))
+    >>> agent_for(Spaces(seen, DiscreteActions(3))), agent_for(Spaces(seen, numbers))
     ('MEME-RECODE-AP', 'VMPO-RECODE-AP')
     """
-    return "MEME-RECODE-AP" if isinstance(actions, DiscreteActions) else "VMPO-RECODE-AP"
+    return "MEME-RECODE-AP" if isinstance(spaces.action, DiscreteActions) else "VMPO-RECODE-AP"
 
 
 def check_actions(agent: str, actions: ActionSpec) -> None:

@@ -16,8 +16,9 @@ import sys
 from typing import Any
 
 import gymnasium
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, RescaleObservation, TimeLimit
 
+from softcount.envs.spaces import in_unit_range
 from softcount.types import State
 
 
@@ -48,7 +49,7 @@ def registered(name: str) -> list[str]:
 def make_registered(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     """Builds an environment by its id, `module:id` included."""
     try:
-        return with_state(gymnasium.make(name, **options))
+        return with_state(in_unit_range(gymnasium.make(name, **options)))
     except (TypeError, gymnasium.error.Error) as error:
         raise ValueError(f"{name} could not be made with the options {options}: {error}") from error
 
@@ -66,7 +67,7 @@ def make_by_function(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, A
         raise ValueError(f"{name} could not be called with the options {options}: {error}") from error
     if not isinstance(env, gymnasium.Env):
         raise ValueError(f"{name} returned {type(env).__name__}; expected one gymnasium.Env")
-    return with_state(env)
+    return with_state(in_unit_range(env))
 
 
 def with_state(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
@@ -76,7 +77,7 @@ def with_state(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
     can_save = hasattr(inner, "get_state") and hasattr(inner, "set_state")
     if hasattr(env, "get_state") or not can_save:
         return env
-    known = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
+    known = (OrderEnforcing, PassiveEnvChecker, RescaleObservation, TimeLimit)
     return Saved(env) if all(type(wrapper) in known for wrapper in wrappers) else env
 
 

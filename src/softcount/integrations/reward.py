@@ -41,7 +41,7 @@ from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.memory_server import MemoryServer
 from softcount.taxonomy import parse
-from softcount.tensors import to_tensors
+from softcount.tensors import to_arrays, to_tensors
 from softcount.types import (
     Array,
     Features,
@@ -383,7 +383,7 @@ class IntrinsicReward(Saved):
     ) -> tuple[Features, Any]:
         tensors = to_tensors((map_arrays(np.ascontiguousarray, observation), action, is_first), self.device)
         features, state = self._acting.represent(tensors[0], tensors[1], tensors[2], state)
-        return features.arrays(), state
+        return to_arrays(features), state
 
 
 def _rows(observation: Any, rows: Array) -> Any:

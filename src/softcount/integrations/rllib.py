@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.hints import install
+
 try:
     import ray
     from ray.rllib.connectors.connector_v2 import ConnectorV2
 except ImportError as error:
-    raise ImportError(
-        "this needs RLlib: pip install softcount[rllib] in an environment of its own"
-    ) from error
+    raise ImportError(f"this needs RLlib: {install('rllib')}, in an environment of its own") from error
 
 from softcount.integrations.reward import IntrinsicReward
 from softcount.types import Array, map_arrays

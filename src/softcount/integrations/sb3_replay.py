@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from softcount.hints import install
+
 try:
     from gymnasium import spaces
     from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 except ImportError as error:
-    raise ImportError("this needs Stable-Baselines3: pip install softcount[sb3]") from error
+    raise ImportError(f"this needs Stable-Baselines3: {install('sb3')}") from error
 
 from softcount.integrations.relabel import Baseline, Relabel
 from softcount.integrations.reward import IntrinsicReward
