@@ -62,3 +62,15 @@ def test_a_critic_goes_on_where_it_was_saved():
         np.testing.assert_array_equal(one.advantages(*rollout(seed)), two.advantages(*rollout(seed)))
     with pytest.raises(ValueError, match="discount"):
         CriticConfig(discount=1.5)
+
+
+def test_each_observation_learns_its_own_value():
+    observations = np.zeros((9, 4, 3), np.float32)
+    observations[::2, :, 0], observations[1::2, :, 1] = 1.0, 1.0
+    rewards = np.zeros((8, 4), np.float32)
+    rewards[::2] = 1.0  # paid for what is done in the first kind alone
+    critic = IntrinsicCritic(SPEC, CriticConfig(discount=0.0, learning_rate=1e-2))
+    for _ in range(60):
+        critic.advantages(observations, rewards)
+    assert critic.values(observations[0]).mean() > 0.9
+    assert critic.values(observations[1]).mean() < 0.1
