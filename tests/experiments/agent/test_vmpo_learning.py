@@ -41,9 +41,11 @@ def test_controls_change_what_they_say():
     catch, clone = (variant.config.vmpo for variant in driver.WORLDS["catch"].values())
     assert (clone.loss.top_fraction, clone.loss.temperature_start) == (1.0, 1e6)
     assert replace(clone, loss=catch.loss, dual_learning_rate=catch.dual_learning_rate) == catch
-    each, one = (variant.config.vmpo for variant in driver.WORLDS["unequal-pay"].values())
+    each, one, raw = (variant.config.vmpo for variant in driver.WORLDS["unequal-pay"].values())
     assert replace(one, value_per_task=True) == each
     assert not one.value_per_task
+    assert replace(raw, loss=each.loss) == each
+    assert not raw.loss.normalise_advantages
     plain, centred = (variant.config.vmpo.loss for variant in driver.WORLDS["wandering"].values())
     assert replace(centred, intrinsic_baseline="zero") == plain
     for variants in driver.WORLDS.values():
