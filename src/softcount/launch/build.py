@@ -20,7 +20,7 @@ from softcount.agents.vmpo.acting import ActingVmpo, SamplingBehaviour
 from softcount.agents.vmpo.agent import Vmpo
 from softcount.bonuses.make import BonusConfig, Place
 from softcount.config import RunConfig
-from softcount.envs.make import make
+from softcount.envs.make import make, parse_tasks
 from softcount.launch.local import Roles
 from softcount.launch.memory_plan import MemoryPlan
 from softcount.replay.queue import OnPolicyQueue
@@ -154,6 +154,7 @@ def build_vmpo(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
     queue = OnPolicyQueue(
         vmpo.unroll_length, vmpo.batch_size, env.num_envs, seed=seeds.replay, is_strict=vmpo.strict
     )
+    queue.share_of(env.task_ids)  # says now what the first batch would
     return Parts(agent, network, behaviour, queue)
 
 
@@ -192,6 +193,12 @@ def build_representation(
 
 def build_evaluator(config: RunConfig, inference: Inference) -> Evaluator:
     """Builds an evaluator with environments of its own that plays what acts."""
+    episodes, num_tasks = config.evaluation_episodes, len(parse_tasks(config.env))
+    if episodes % num_tasks:
+        raise ValueError(
+            f"evaluation_episodes is {episodes}, but {config.env!r} names {num_tasks} tasks; "
+            f"expected a multiple of {num_tasks}, such as {(episodes // num_tasks + 1) * num_tasks}"
+        )
     env = make_env(config, config.evaluation_episodes, seeds_of(config.seed).evaluation)
     return Evaluator(env, inference)
 

@@ -40,9 +40,13 @@ class Inference:
         self._played: Any = network.evaluating()  # the same parameters, as an evaluator plays them
         self.representation = None if representation is None else representation.to(device).eval()
         self.action_spec, self.device = action_spec, device
+        self._policy: State | None = None
 
     def load(self, parameters: Parameters) -> None:
-        load_module(self.network, parameters.policy)
+        """Acts with these from now on; the very policy that was loaded last is there already."""
+        if parameters.policy is not self._policy:
+            load_module(self.network, parameters.policy)
+            self._policy = parameters.policy
         if self.representation is not None and parameters.representation is not None:
             load_module(self.representation, parameters.representation)
 
