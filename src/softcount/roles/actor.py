@@ -75,10 +75,17 @@ class Actor:
     """Steps a set of environments; everything an episode needs to remember is here."""
 
     def __init__(
-        self, env: VectorEnv, behaviour: Behaviour, *, state: Any, feature_state: Any, seed: int
+        self,
+        env: VectorEnv,
+        behaviour: Behaviour,
+        *,
+        state: Any,
+        feature_state: Any,
+        seed: int,
+        env_ids: Array | None = None,
     ) -> None:
         self.env = env
-        self.env_ids = np.arange(env.num_envs)
+        self.env_ids = np.arange(env.num_envs) if env_ids is None else env_ids
         self.behaviour = behaviour
         self.rng = np.random.default_rng(seed)
         self.timestep: TimeStep = env.reset(seed)

@@ -41,6 +41,11 @@ class Inference:
         self.representation = None if representation is None else representation.to(device).eval()
         self.action_spec, self.device = action_spec, device
 
+    @property
+    def dim(self) -> int | None:
+        """Size of the embeddings; None where there is no representation."""
+        return None if self.representation is None else self.representation.dim
+
     def load(self, parameters: Parameters) -> None:
         load_module(self.network, parameters.policy)
         if self.representation is not None and parameters.representation is not None:
