@@ -18,10 +18,11 @@ from softcount.agents.meme.policies import epsilon_ladder
 from softcount.agents.protocols import ActingNetwork, Agent, Behaviour
 from softcount.agents.vmpo.acting import ActingVmpo, SamplingBehaviour
 from softcount.agents.vmpo.agent import Vmpo
-from softcount.bonuses.make import BonusConfig, Place, make_bonus
+from softcount.bonuses.make import BonusConfig, Place
 from softcount.config import RunConfig
 from softcount.envs.make import make, parse_tasks
 from softcount.launch.local import Roles
+from softcount.launch.memory_plan import MemoryPlan
 from softcount.replay.queue import OnPolicyQueue
 from softcount.replay.sequences import SequenceReplay
 from softcount.representations.features import Representation
@@ -31,11 +32,10 @@ from softcount.roles.actor import Actor
 from softcount.roles.evaluator import Evaluator
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner
-from softcount.roles.memory_server import MemoryServer
 from softcount.roles.replay_server import ReplayServer
 from softcount.taxonomy import Recipe, parse
 from softcount.tensors import to_arrays
-from softcount.types import ActionSpec, Array, Bonus, ObservationSpec, Source, VectorEnv
+from softcount.types import ActionSpec, Array, ObservationSpec, Source, VectorEnv
 
 
 class Seeds(NamedTuple):
@@ -108,7 +108,7 @@ def build(config: RunConfig) -> Roles:
     return Roles(
         actor=build_actor(config, specs, inference, env=env),
         inference=inference,
-        memory=build_memory(config, specs, inference.dim),
+        memory=plan_of(config, specs, inference.dim).build(),
         replay=build_source(config, specs),
         learner=build_learner(config, specs),
     )
@@ -167,11 +167,9 @@ def _seed_of_share(seed: int, env_ids: Array) -> int:
     return int(np.random.SeedSequence([seed, first]).generate_state(1)[0]) if first else seed
 
 
-def build_memory(config: RunConfig, specs: Specs, dim: int | None) -> MemoryServer:
-    """The memory that all actors share; `dim` is the size of embeddings. Needs no torch."""
-    bonus = build_bonus(config, parse_agent(config.agent), specs, dim, seeds_of(config.seed).memory)
-    is_late = bonus is not None and bonus.paid_in == "learning"  # one owner each
-    return MemoryServer(None if is_late else bonus, config.terminal_observations)
+def plan_of(config: RunConfig, specs: Specs, dim: int | None) -> MemoryPlan:
+    """What the memory that all actors share is made of; `dim` is the size of embeddings."""
+    return plan_memory(config, parse_agent(config.agent), specs.task_names, dim, seeds_of(config.seed).memory)
 
 
 def build_source(config: RunConfig, specs: Specs) -> Source:
@@ -185,13 +183,13 @@ def build_learner(config: RunConfig, specs: Specs) -> Learner:
     agent = AGENTS[str(recipe.agent)].agent(config, specs, seeds)
     representation = build_representation(recipe, specs, config, seeds.representation)
     trainer = None if representation is None else RepresentationTrainer(representation, config.trainer)
-    dim = None if trainer is None else trainer.representation.dim
-    bonus = build_bonus(config, recipe, specs, dim, seeds.memory)
-    is_late = bonus is not None and bonus.paid_in == "learning"
+    bonus = None
+    if recipe.bonus == "surprise":  # the only kind that may be paid in learning; one owner each
+        bonus = plan_of(config, specs, None).make_bonus()
     return Learner(
         agent,
         trainer,
-        bonus=bonus if is_late else None,
+        bonus=bonus if bonus is not None and bonus.paid_in == "learning" else None,
         terminal_observations=config.terminal_observations,
     )
 
@@ -253,8 +251,10 @@ def _queue(config: RunConfig, specs: Specs, seeds: Seeds) -> Source:
     )
 
 
-def build_bonus(config: RunConfig, recipe: Recipe, specs: Specs, dim: int | None, seed: int) -> Bonus | None:
-    """The bonus of a run; needs no torch."""
+def plan_memory(
+    config: RunConfig, recipe: Recipe, task_names: tuple[str, ...], dim: int | None, seed: int
+) -> MemoryPlan:
+    """What the memory of a run is made of; another process can build it without torch."""
     settings = BonusConfig(
         recode=config.recode,
         episodic=config.episodic,
@@ -263,8 +263,13 @@ def build_bonus(config: RunConfig, recipe: Recipe, specs: Specs, dim: int | None
         engine=config.engine,
         num_threads=config.memory_threads,
     )
-    place = Place(dim=dim, representation=recipe.representation, num_envs=config.num_envs, seed=seed)
-    return make_bonus(recipe.bonus, settings, place, tasks=specs.task_names if config.memory_per_task else ())
+    return MemoryPlan(
+        kind=recipe.bonus,
+        bonus=settings,
+        place=Place(dim=dim, representation=recipe.representation, num_envs=config.num_envs, seed=seed),
+        tasks=task_names if config.memory_per_task else (),
+        terminal_observations=config.terminal_observations,
+    )
 
 
 def build_representation(recipe: Recipe, specs: Specs, config: RunConfig, seed: int) -> Representation | None:

@@ -1,0 +1,1 @@
+"""The journal of a memory: every request that was counted, in order, on disk before it is acted upon."""
