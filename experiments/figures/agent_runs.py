@@ -100,7 +100,8 @@ def train_here(folder: Path, config: RunConfig, say: Callable[[str], None]) -> d
 
 
 def _follow(run: Run, say: Callable[[str], None]) -> dict[str, Any]:
-    folder, config = run.folder, run.config
+    folder, config, loop = run.folder, run.config, run.loop
+    assert isinstance(loop, LocalLoop)  # what is looked at lives here
     snapshots = snapshots_until(folder, run.loop.num_steps)
     earlier = snapshots[-1] if snapshots else {"cpu_seconds": 0.0, "seconds": 0.0}
     started, views = time.monotonic(), views_of_places(config)
@@ -108,7 +109,7 @@ def _follow(run: Run, say: Callable[[str], None]) -> dict[str, Any]:
     for step, metrics in run.train():
         snapshot = {
             "step": step,
-            **take_snapshot(run.loop, views),
+            **take_snapshot(loop, views),
             "episodic_length": metrics.get("charts/episodic_length"),
             "success_rate": metrics.get("charts/success_rate"),
             "cpu_seconds": round(earlier["cpu_seconds"] + time.process_time() - started_cpu, 1),
@@ -119,7 +120,7 @@ def _follow(run: Run, say: Callable[[str], None]) -> dict[str, Any]:
             file.write(json.dumps(snapshot) + "\n")
         places = sum(visits > 0 for visits in snapshot["visits"])
         say(f"  {step:>8,} of {config.steps:,} steps, {places} of {len(views[0])} places")
-    return _summarise(run.loop, config, snapshots)
+    return _summarise(loop, config, snapshots)
 
 
 def views_of_places(config: RunConfig) -> list[Array]:

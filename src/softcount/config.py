@@ -85,10 +85,8 @@ class RuntimeConfig:
     """Updates between two publications of parameters, of which only the newest is sent."""
     max_lag_batches: float = 4.0
     """How many batches the learner may be behind its replay ratio before actors have to wait."""
-    journal: bool = True
-    """Write what the memory is shown to disk first, so that nothing is lost when its process dies."""
     snapshot_batches: int = 2000
-    """Batches between two snapshots of the memory, after which its journal starts anew."""
+    """Batches between two snapshots of the memory, after each of which its journal starts anew."""
     call_timeout_s: float = 20.0
     """How long a call may take before it is made again."""
     hang_seconds: float = 60.0

@@ -28,7 +28,7 @@ from softcount.replay.sequences import SequenceReplay
 from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
-from softcount.roles.actor import Actor
+from softcount.roles.actor import Actor, num_places
 from softcount.roles.evaluator import Evaluator
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner
@@ -92,11 +92,13 @@ def specs_of(env: VectorEnv) -> Specs:
     return Specs(env.observation_spec, env.action_spec, env.task_names)
 
 
-def look_at_world(config: RunConfig) -> Specs:
-    """Returns the specs of a world from one copy of each of its tasks, which are closed again."""
+def look_at_world(config: RunConfig) -> tuple[Specs, int | None]:
+    """Returns specs and number of places of a world, from one copy of each task, which are closed again."""
     env = make_env(config, len(parse_tasks(config.env)), 0)
-    env.close()
-    return specs_of(env)
+    try:
+        return specs_of(env), num_places(env, env.reset(0))
+    finally:
+        env.close()
 
 
 def build(config: RunConfig) -> Roles:

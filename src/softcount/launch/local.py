@@ -16,8 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from softcount.launch.acting import act
 from softcount.launch.learning import Learning
 from softcount.roles.actor import Actor
+from softcount.roles.evaluator import Evaluator
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner, Update
 from softcount.roles.memory_server import MemoryServer
@@ -43,10 +45,15 @@ class Misfit(ValueError):
         self.part, self.reason = part, reason
 
 
+class StateLost(RuntimeError):
+    """A role was lost with what only checkpoints have besides: all go back to the last one."""
+
+
 class LocalLoop(Learning):
     """Steps the roles; whatever it counts or waits for is part of its state."""
 
     roles: Roles
+    evaluator: Evaluator | None = None  # one of its own, where it brings one
 
     def __init__(
         self, roles: Roles, *, relabel: bool = False, overlap: bool = True, reembed_every: int = 0
@@ -61,18 +68,10 @@ class LocalLoop(Learning):
     def step(self) -> None:
         """Takes one step in every environment, and starts the learning that this makes due."""
         actor, inference, memory, replay, _ = vars(self.roles).values()
-        now, env_ids, task_ids = actor.arrival()
-        with self._timed("inference"):
-            reply = inference(actor.request())
-        with self._timed("memory"):
-            features = reply.features._replace(place=now.place)
-            kept = now.observation if self._keeps_observations else None
-            intrinsic = memory(features, env_ids, now.is_first, now.is_terminal, task_ids, kept)
-        with self._timed("actor"):
-            row, state = actor.step(reply, intrinsic)
+        acted = act(actor, inference, memory, keeps_observations=self._keeps_observations, timed=self._timed)
         with self._timed("replay"):
-            replay.add(row, state)
-        self._count(now.place, now.is_first, intrinsic)
+            replay.add(acted.row, acted.state)
+        self._count(acted.now.place, acted.now.is_first, acted.intrinsic)
         while replay.due():
             self._publish()
             self._start_update()
@@ -97,6 +96,13 @@ class LocalLoop(Learning):
         sample, targets = self._next_batch()
         with self._timed("learner_wait"):  # all of it where nothing overlaps
             self.pending = self._submit(self._learn, sample, targets)
+
+    def look(self) -> None:
+        """Brings what is counted up to date: here it always is."""
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self.roles.actor.close()
 
     def state_dict(self) -> State:
         """Returns everything; waits for the update under way, whose result is kept unpublished."""

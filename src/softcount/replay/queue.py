@@ -109,6 +109,10 @@ class OnPolicyQueue:
         """Says whether all that was learned is to act before the next row comes."""
         return self._is_strict
 
+    def is_on_policy(self) -> bool:
+        """An unroll is of all environments."""
+        return True
+
     def sample(self) -> Sample:
         """Hands out the next batch and forgets it."""
         if not self._batches:

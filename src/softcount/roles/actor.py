@@ -117,7 +117,7 @@ class Actor:
 
     def num_places(self) -> int | None:
         """How many places the world has; None where it does not know, −1 where it has none at all."""
-        return -1 if self.timestep.place is None else self.env.num_places
+        return num_places(self.env, self.timestep)
 
     def task_names(self) -> tuple[str, ...]:
         """Names the tasks of its environments."""
@@ -238,6 +238,11 @@ class Actor:
         self.prev_intrinsic = np.zeros_like(self.prev_intrinsic)
         self.totals = np.zeros_like(self.totals)
         self.behaviour.start(self.timestep.is_first)
+
+
+def num_places(env: VectorEnv, timestep: TimeStep) -> int | None:
+    """How many places a world has; None where it does not know, −1 where it has none at all."""
+    return -1 if timestep.place is None else env.num_places
 
 
 def _as_tuples(tree: Any) -> Any:

@@ -38,6 +38,10 @@ class ReplayServer:
         """A replay's traces are old anyway."""
         return False
 
+    def is_on_policy(self) -> bool:
+        """A trace is of one environment, whatever others do."""
+        return False
+
     def sample(self) -> Sample:
         """Draws a batch; its weights undo some of the bias of drawing by priority."""
         drawn = self.replay.sample(self.batch_size, self.rng)
