@@ -1,4 +1,4 @@
-"""The command line: train, resume, evaluate, inspect, report, figure, list."""
+"""The command line: train, resume, status, evaluate, inspect, report, figure, list."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tyro
 
-from softcount.config import READERS, RunConfig, parts_read
+from softcount.config import READERS, RunConfig, RuntimeConfig, parts_read
 from softcount.envs.make import NOISY, parse_option
 from softcount.presets import PRESETS, suited
 from softcount.runs.allocator import ALLOCATOR
@@ -25,6 +25,7 @@ USAGE = """usage: softcount COMMAND ...
 
   softcount train MEME-RECODE-AP --env disco-maze [--preset laptop] [--run FOLDER] [any field]
   softcount resume RUN [--steps N]       continue a run exactly where its checkpoint was taken
+  softcount status RUN                   who works on it, where, how fast
   softcount evaluate RUN [--gif FILE]    play episodes with what the run has learned
   softcount inspect RUN                  look into its memory: ages, counts, coverage, pictures
   softcount figure list | NAME           run and draw the paper's figures, or see which there are
@@ -89,15 +90,44 @@ def train(arguments: list[str]) -> int:
 
 def resume(arguments: list[str]) -> int:
     """softcount resume RUN: continues exactly where the last checkpoint was taken."""
-    parser = argparse.ArgumentParser("softcount resume", description=resume.__doc__)
+    parser = argparse.ArgumentParser(
+        "softcount resume",
+        description=resume.__doc__,
+        allow_abbrev=False,
+        epilog="--runtime.* as of `softcount train` moves a run: --runtime.kind ray, --runtime.kind local.",
+    )
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--steps", type=int, help="train to this many steps in all")
-    parsed = parser.parse_args(arguments)
+    parsed, rest = parser.parse_known_args(arguments)
     _with_allocator(arguments, "resume")
-    from softcount.runs.run import Run
+    from softcount.runs.run import Run, read_config
 
-    new_values = {} if parsed.steps is None else {"steps": parsed.steps}
+    new_values: dict[str, object] = {} if parsed.steps is None else {"steps": parsed.steps}
+    if rest:
+        place = _Place(runtime=read_config(parsed.run).runtime)
+        new_values["runtime"] = tyro.cli(
+            _Place, args=rest, default=place, prog="softcount resume RUN", description=parser.epilog
+        ).runtime
     return _follow(Run.resume(parsed.run, **new_values))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a resumed run may be told on the command line besides its steps."""
+
+    runtime: RuntimeConfig
+    """Where its roles live."""
+
+
+def status(arguments: list[str]) -> int:
+    """softcount status RUN: who works on a run, where, how fast, and how often it was started anew."""
+    parser = argparse.ArgumentParser("softcount status", description=status.__doc__)
+    parser.add_argument("run", type=Path, help="folder of the run")
+    parsed = parser.parse_args(arguments)
+    from softcount.runs.status import describe_status
+
+    print(describe_status(parsed.run))
+    return 0
 
 
 def evaluate(arguments: list[str]) -> int:
@@ -169,6 +199,7 @@ def show_list(arguments: list[str]) -> int:
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": train,
     "resume": resume,
+    "status": status,
     "evaluate": evaluate,
     "inspect": inspect,
     "report": report,

@@ -51,6 +51,9 @@ FREE_FIELDS = {
 }
 """Fields that a resumed run may change without becoming another run."""
 
+MOST_LOST = 5
+"""How often in a row all roles go back to one checkpoint before the run gives up."""
+
 Report = tuple[int, dict[str, float]]
 T = TypeVar("T", bound=Loop)
 
@@ -74,6 +77,7 @@ class Run:
         self.evaluator: Evaluator = loop.evaluator or build_evaluator(config, loop.roles.inference)
         self._task_names = loop.roles.actor.task_names()
         self._identity = _identity(folder)
+        self._num_lost = 0  # how often a role was lost since the last checkpoint
         self._started = (time.monotonic(), resumed_at)
         self._last_report = (time.monotonic(), resumed_at)
 
@@ -120,33 +124,41 @@ class Run:
 
         Takes checkpoints on the way, and one when it ends.
         """
-        config, loop = self.config, self.loop
         last_checkpoint = time.monotonic()
-        while loop.num_steps < config.steps and not is_stopped():
-            before = loop.num_steps
+        while True:
             try:
-                loop.step()
+                if self.loop.num_steps >= self.config.steps or is_stopped():
+                    self.save()
+                    return
+                report = self._step()
+                if report is not None:
+                    yield report
+                if time.monotonic() - last_checkpoint > self.config.checkpoint_seconds:
+                    self.save()
+                    last_checkpoint = time.monotonic()
             except StateLost as error:
                 self._go_back(error)
-                continue
-            is_due = bool(config.evaluate_every) and _crosses(before, loop.num_steps, config.evaluate_every)
-            is_last = loop.num_steps >= config.steps
-            if is_due or is_last or _crosses(before, loop.num_steps, config.report_every):
-                metrics = self._metrics()
-                if is_due:
-                    metrics |= self._describe_evaluation()
-                    roles = loop.roles
-                    metrics |= bonus_accuracy.judge(
-                        roles.actor, roles.inference, roles.memory, loop.coverage, self._evaluation_seed()
-                    )
-                self._check_still_there()  # TensorBoard's writer opens its file by name each time
-                self.log.write(loop.num_steps, metrics)
-                self.events.write(loop.num_steps, metrics)
-                yield loop.num_steps, metrics
-            if time.monotonic() - last_checkpoint > config.checkpoint_seconds:
-                self.save()
-                last_checkpoint = time.monotonic()
-        self.save()
+
+    def _step(self) -> Report | None:
+        """Takes a step; returns the report that was due after it, written down."""
+        config, loop = self.config, self.loop
+        before = loop.num_steps
+        loop.step()
+        is_due = bool(config.evaluate_every) and _crosses(before, loop.num_steps, config.evaluate_every)
+        is_last = loop.num_steps >= config.steps
+        if not (is_due or is_last or _crosses(before, loop.num_steps, config.report_every)):
+            return None
+        metrics = self._metrics()
+        if is_due:
+            metrics |= self._describe_evaluation()
+            roles = loop.roles
+            metrics |= bonus_accuracy.judge(
+                roles.actor, roles.inference, roles.memory, loop.coverage, self._evaluation_seed()
+            )
+        self._check_still_there()  # TensorBoard's writer opens its file by name each time
+        self.log.write(loop.num_steps, metrics)
+        self.events.write(loop.num_steps, metrics)
+        return loop.num_steps, metrics
 
     def evaluate(self, *, keep_frames: bool = False) -> Evaluation:
         """Plays with the parameters that act now; the same step always plays the same episodes."""
@@ -169,6 +181,7 @@ class Run:
         """Takes a checkpoint."""
         self._check_still_there()
         self._write_checkpoint()
+        self._num_lost = 0
 
     def _check_still_there(self) -> None:
         """Ends a run whose folder was deleted or moved; it is not made again."""
@@ -192,8 +205,13 @@ class Run:
     def _go_back(self, why: StateLost) -> None:
         """Takes all roles and the reports back to the last checkpoint."""
         saved = checkpoint.read(self.folder / CHECKPOINTS)
+        self._num_lost += 1
+        if self._num_lost > MOST_LOST:
+            raise RuntimeError(
+                f"{why}, {self._num_lost} times since the checkpoint of step {saved.step:,}"
+            ) from why
         warnings.warn(f"{why}; all roles go back to step {saved.step:,}", stacklevel=2)
-        fill(self.loop, saved)
+        self.loop.load_state_dict(saved.parts, saved.segments)
         self.log.close()
         self.log = MetricsLog(self.folder / METRICS, keep_bytes=saved.metrics_bytes)
         self._last_report = (time.monotonic(), saved.step)
@@ -326,15 +344,15 @@ def _restore(config: RunConfig, saved: checkpoint.Checkpoint, make: Callable[[Ru
             f"{'; '.join(changes(_saved_config(saved), config)) or 'nothing'}"
         ) from error
     try:
-        fill(loop, saved)
+        _fill(loop, saved)
     except BaseException:
         loop.close()
         raise
     return loop
 
 
-def fill(loop: Loop, saved: checkpoint.Checkpoint) -> None:
-    """Gives a loop the state of a checkpoint."""
+def _fill(loop: Loop, saved: checkpoint.Checkpoint) -> None:
+    """Gives a loop the state of a checkpoint that may have been written by anybody."""
     try:
         for part, expected in loop.state_dict().items():
             if part not in saved.parts:

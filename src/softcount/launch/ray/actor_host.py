@@ -19,18 +19,35 @@ from softcount.launch.acting import act
 from softcount.launch.build import build_actor, build_inference
 from softcount.launch.ray.calls import Interrupted, until_answered
 from softcount.launch.ray.client import MemoryClient
-from softcount.launch.ray.hosts import Birth, RolePulse, Setup, client_of_memory
+from softcount.launch.ray.hosts import (
+    TRAINER,
+    Birth,
+    RolePulse,
+    Setup,
+    client_of_memory,
+    inference_name,
+    named,
+)
 from softcount.launch.ray.trainer import NotStarted, Rows, stack
 from softcount.roles.actor import Episode, Reply, Request
 from softcount.types import Array, State, Step
 
 
+def actor_name(number: int) -> str:
+    return f"actor {number}"
+
+
+class NotAlive(RuntimeError):
+    """An actor was asked that was not yet given its life, or has ended it."""
+
+
 class ActorHost:
     """Environments, their bandits and recurrent states, and the thread that steps them."""
 
-    def __init__(self, setup: Setup, number: int, env_ids: Array, inference: Any, trainer: Any) -> None:
+    def __init__(self, setup: Setup, number: int, env_ids: Array) -> None:
         self.birth, self.setup, self.number = Birth(), setup, number
-        self.inference, self.trainer = inference, trainer
+        worker = number % setup.config.runtime.num_inference
+        self.inference, self.trainer = named(setup, inference_name(worker)), named(setup, TRAINER)
         self.actor = build_actor(
             setup.config, setup.specs, build_inference(setup.config, setup.specs), env_ids
         )
@@ -60,12 +77,14 @@ class ActorHost:
 
     def go_on(self, until: int | None = None) -> None:
         """Acts from now on, or until so many rows of each environment were given."""
+        self._check_alive()
         with self._changed:
             self._goal, self._is_idle = until, False
             self._changed.notify_all()
 
     def pause(self) -> int:
         """Returns after the step under way, when all rows have arrived; says how many they are."""
+        self._check_alive()
         with self._changed:
             self._goal = 0
             self._changed.notify_all()
@@ -74,9 +93,14 @@ class ActorHost:
     def wait_until_idle(self) -> int:
         with self._changed:
             self._changed.wait_for(lambda: self._is_idle)
-            if self.problem is not None:
-                raise self.problem
-            return self.num_rows
+        self._check_alive()
+        return self.num_rows
+
+    def _check_alive(self) -> None:
+        if self.problem is not None:
+            raise self.problem
+        if self._thread is None or not self._thread.is_alive():
+            raise NotAlive(f"actor {self.number} has no life")
 
     def interrupt(self) -> None:
         """Gives up the step under way, whoever it waits for: what it did will be forgotten."""
@@ -95,7 +119,7 @@ class ActorHost:
             while self._wait_for_go():
                 self._step()
         except (Interrupted, NotStarted):
-            pass  # the supervisor sees that it stands still, and why
+            pass  # its pulse says that it has no life
         except BaseException as error:
             self.problem = error
         with self._changed:
@@ -191,6 +215,7 @@ class ActorHost:
         self.seconds[what] += time.perf_counter() - started
 
     def state_dict(self) -> State:
+        self._check_alive()
         return self.actor.state_dict()
 
     def load_state_dict(self, state: State) -> None:
@@ -234,6 +259,5 @@ class ActorHost:
             self._thread is not None and self._thread.is_alive(),
             rows=self.num_rows * self.actor.env.num_envs,
             retries=0 if memory is None else memory.num_retries,
-            version=self._version,
             **{f"seconds_{name}": x for name, x in self.seconds.items()},
         )

@@ -24,20 +24,23 @@ from softcount.config import RunConfig
 from softcount.launch.build import build_inference, check, look_at_world, plan_of
 from softcount.launch.local import StateLost
 from softcount.launch.ray import memory_host, once
-from softcount.launch.ray.actor_host import ActorHost
+from softcount.launch.ray.actor_host import ActorHost, NotAlive, actor_name
 from softcount.launch.ray.calls import get, until_answered
 from softcount.launch.ray.cluster import connect
 from softcount.launch.ray.far import FarRoles
 from softcount.launch.ray.hosts import (
+    TRAINER,
     EvaluatorHost,
     InferenceHost,
     Setup,
     TrainerHost,
     client_of_memory,
+    inference_name,
 )
 from softcount.launch.ray.shares import join, share_out, split
 from softcount.launch.ray.stamps import new_incarnation
 from softcount.launch.ray.supervisor import Supervisor
+from softcount.launch.ray.trainer import NotStarted
 from softcount.measure.coverage import Coverage
 from softcount.roles.evaluator import Evaluation, Player
 from softcount.stats import Means
@@ -61,7 +64,7 @@ class FreeLoop:
         self.seconds: dict[str, float] = {}
         self.learner_seconds = 0.0
         self.replay_metrics: dict[str, float] = {}
-        self._is_paused = True
+        self._is_paused, self._is_reviving = True, False
         self._behaviours: list[State] | None = None  # of the last checkpoint, by actor
         self._stack = ExitStack()
         try:
@@ -89,20 +92,20 @@ class FreeLoop:
             node_id=self.cluster.node_id,
         )
         self.memory = client_of_memory(setup, num_actors + 2, new_incarnation())
-        trainer: Any = ray.remote(TrainerHost).options(**safe, **here, max_concurrency=num_actors + 6)
+        trainer: Any = ray.remote(TrainerHost).options(
+            **safe, **here, name=TRAINER, max_concurrency=num_actors + 6
+        )
         self.trainer: Any = trainer.remote(setup, num_actors, self.num_places)
         self.inference: list[Any] = []
         for number in range(config.runtime.num_inference):
             num_clients = len(range(number, num_actors, config.runtime.num_inference))
-            worker = ray.remote(InferenceHost).options(**safe, max_concurrency=1000)
-            self.inference.append(worker.remote(setup, max(1, num_clients), self.trainer))
+            name = inference_name(number)
+            worker = ray.remote(InferenceHost).options(**safe, name=name, max_concurrency=1000)
+            self.inference.append(worker.remote(setup, max(1, num_clients)))
         evaluator = ray.remote(EvaluatorHost).options(**safe, **here, max_concurrency=2)
-        self._evaluator_handle: Any = evaluator.remote(setup, num_actors + 1, self.trainer)
+        self._evaluator_handle: Any = evaluator.remote(setup, num_actors + 1)
         actor = ray.remote(ActorHost).options(**safe, scheduling_strategy="SPREAD", max_concurrency=6)
-        self.actors: list[Any] = [
-            actor.remote(setup, number, ids, self.inference[number % len(self.inference)], self.trainer)
-            for number, ids in enumerate(self.shares)
-        ]
+        self.actors: list[Any] = [actor.remote(setup, number, ids) for number, ids in enumerate(self.shares)]
         self.incarnations = [0] * num_actors
         self.roles = FarRoles(self)
         self.evaluator = FarEvaluator(self)
@@ -115,11 +118,11 @@ class FreeLoop:
         runtime = self.config.runtime
         supervisor = Supervisor(self.folder, self.cluster.node_id, runtime.hang_seconds)
         supervisor.watch("memory", self._memory_handle)
-        supervisor.watch("trainer", self.trainer)
+        supervisor.watch(TRAINER, self.trainer)
         for number, worker in enumerate(self.inference):
-            supervisor.watch(f"inference {number}", worker)
+            supervisor.watch(inference_name(number), worker)
         for number, actor in enumerate(self.actors):
-            supervisor.watch(f"actor {number}", actor)
+            supervisor.watch(actor_name(number), actor)
         supervisor.watch("evaluator", self._evaluator_handle)
         return supervisor
 
@@ -131,45 +134,66 @@ class FreeLoop:
                 self._attend()
             try:
                 return get(reference)
+            except NotStarted as error:
+                raise StateLost(str(error)) from error
             except RayActorError:
                 self._attend()
                 time.sleep(TICK_SECONDS)
 
     def _attend(self) -> None:
         """Looks after the roles; raises `StateLost` where only a checkpoint helps."""
-        for name in self.supervisor.tick(lambda: {"step": self.num_steps, "updates": self.num_updates}):
-            kind, _, number = name.partition(" ")
-            if kind == "trainer":
-                raise StateLost("the trainer was started anew, without what the run has learned")
-            if kind == "actor" and not self._is_paused:
-                self._revive(int(number))
+        back = self.supervisor.tick(lambda: {"step": self.num_steps, "updates": self.num_updates})
+        if TRAINER in back:
+            raise StateLost("the trainer was started anew, without what the run has learned")
+        for number in range(len(self.actors)):
+            role = self.supervisor.roles[actor_name(number)]
+            if not (role.is_ready or role.is_away or self._is_paused or self._is_reviving):
+                self._revive(number)
+                self._call(self.actors[number].go_on.remote)
+                role.is_ready = True
 
     def _revive(self, number: int) -> None:
         """Gives a new process of an actor its life: new episodes, and the bandits of the last checkpoint."""
-        host = self.actors[number]
-        if self._behaviours is not None:
-            get(host.load_behaviour.remote(self._behaviours[number]))
-        self._begin_life(number, get(self.trainer.num_rows.remote(number)))
-        get(host.go_on.remote())
+        self._is_reviving = True
+        try:
+            if self._behaviours is not None:
+                behaviour = self._behaviours[number]
+                self._call(lambda: self.actors[number].load_behaviour.remote(behaviour))
+            self._begin_life(number, self.ask(lambda: self.trainer.num_rows.remote(number)))
+        finally:
+            self._is_reviving = False
+
+    def _ask_actor(self, number: int, call: Callable[[], Any]) -> Any:
+        """Asks an actor; one that died meanwhile gets a new life first."""
+        while True:
+            try:
+                return self.ask(call)
+            except NotAlive:
+                self._revive(number)
+
+    def _call(self, call: Callable[[], Any]) -> Any:
+        """Makes a call that may be made twice until it is answered; nobody is looked after meanwhile."""
+        return until_answered(call, self.config.runtime.hang_seconds)
 
     def _begin_lives(self, num_rows: list[int]) -> None:
         """Lets everybody know everybody; all stand still."""
         self.ask(lambda: self.trainer.expect.remote(list(range(len(self.actors)))))
-        self.ask(lambda: self.trainer.start.remote(self.inference))
+        self.ask(self.trainer.start.remote)
         for number, rows in enumerate(num_rows):
             self._begin_life(number, rows)
 
     def _begin_life(self, number: int, num_rows: int) -> None:
         self.incarnations[number] = new_incarnation(at_least=self.incarnations[number])
-        get(self.actors[number].start.remote(self.incarnations[number], num_rows))
+        start = partial(self.actors[number].start.remote, self.incarnations[number], num_rows)
+        self._call(start)
 
     def step(self) -> None:
         """Lets the roles work for a moment."""
         if self._is_paused:
             self._is_paused = False
-            self.ask(lambda: self.trainer.start.remote(self.inference))
-            for actor in self.actors:
-                self.ask(actor.go_on.remote)
+            self.ask(self.trainer.start.remote)
+            for number, actor in enumerate(self.actors):
+                self._ask_actor(number, actor.go_on.remote)
         time.sleep(TICK_SECONDS)
         self._attend()
         self.num_steps, self.num_updates = self.ask(self.trainer.counted.remote)
@@ -178,15 +202,17 @@ class FreeLoop:
         """Returns when nothing is under way: every step is complete and every row has arrived."""
         if self._is_paused:
             return
-        rows = [self.ask(actor.pause.remote) for actor in self.actors]
-        if self._is_on_policy:  # an unroll is of all: nobody may be ahead
-            for actor, own in zip(self.actors, rows, strict=True):
-                if own < max(rows):
-                    self.ask(partial(actor.go_on.remote, max(rows)))
-            for actor in self.actors:
-                self.ask(actor.wait_until_idle.remote)
-        self.ask(self.trainer.pause.remote)
         self._is_paused = True
+        numbers = range(len(self.actors))
+        rows = [self._ask_actor(number, self.actors[number].pause.remote) for number in numbers]
+        if self._is_on_policy:  # an unroll is of all: nobody may be ahead
+            for number in numbers:
+                if rows[number] < max(rows):
+                    go_on = partial(self.actors[number].go_on.remote, max(rows))
+                    self._ask_actor(number, go_on)
+            for number in numbers:
+                self._ask_actor(number, self.actors[number].wait_until_idle.remote)
+        self.ask(self.trainer.pause.remote)
 
     def look(self) -> None:
         """Brings means, coverage and times up to date, for a report."""
@@ -197,7 +223,7 @@ class FreeLoop:
             self.coverage.load_state_dict(report["coverage"])
         self.replay_metrics = report["replay"]
         self.learner_seconds = report["learner_seconds"]
-        numbers = [self.supervisor.roles[f"actor {n}"].numbers for n in range(len(self.actors))]
+        numbers = [self.supervisor.roles[actor_name(n)].numbers for n in range(len(self.actors))]
         waits = ("inference", "memory", "actor", "send")
         self.seconds = {name: sum(x.get(f"seconds_{name}", 0.0) for x in numbers) for name in waits}
         self.seconds |= {name: report["seconds"][name] for name in ("replay", "relabel", "learner_wait")}
@@ -207,7 +233,8 @@ class FreeLoop:
         """Pauses all roles and returns their parts; the next step lets them go on."""
         self.pause()
         learned = self.ask(self.trainer.state_dict.remote)
-        actor = join([self.ask(host.state_dict.remote) for host in self.actors], self.shares)
+        states = [self._ask_actor(n, host.state_dict.remote) for n, host in enumerate(self.actors)]
+        actor = join(states, self.shares)
         memory = self.ask(self._memory_handle.checkpoint.remote)
         self._behaviours = [part["behaviour"] for part in split(actor, self.shares)]
         return {
@@ -229,22 +256,23 @@ class FreeLoop:
 
     def load_state_dict(self, state: State, segments: dict[str, State]) -> None:
         """Gives every role its part of a checkpoint; whatever they did since is forgotten."""
-        timeout_s = self.config.runtime.hang_seconds
+        self._is_paused = True
         for actor in self.actors:
-            until_answered(actor.interrupt.remote, timeout_s)
+            self._call(actor.interrupt.remote)
         learned = {part: state[part] for part in ("loop", "inference", "replay", "learner")}
-        until_answered(self.trainer.pause.remote, timeout_s)
-        get(self.trainer.load_state_dict.remote(learned, segments))
+        self._call(self.trainer.pause.remote)
+        learned, segments = ray.put(learned), ray.put(segments)  # type: ignore[assignment]
+        self._call(lambda: self.trainer.load_state_dict.remote(learned, segments))
         self.memory.load_state_dict(state["memory"])
         parts = split(state["actor"], self.shares)
         self._behaviours = [part["behaviour"] for part in parts]
         for actor, part in zip(self.actors, parts, strict=True):
-            get(actor.load_state_dict.remote(part))
-        parameters = ray.put(get(self.trainer.parameters.remote())[0])
-        self.num_steps, self.num_updates = get(self.trainer.counted.remote())
+            self._call(partial(actor.load_state_dict.remote, part))
+        parameters = ray.put(self._call(self.trainer.parameters.remote)[0])
+        self.num_steps, self.num_updates = self._call(self.trainer.counted.remote)
         for worker in self.inference:
-            until_answered(partial(worker.load.remote, parameters, self.num_updates), timeout_s)
-        self._is_paused = True
+            self._call(partial(worker.load.remote, parameters, self.num_updates))
+        self.supervisor.greet()
         self._begin_lives([0] * len(self.actors))
 
     def close(self) -> None:

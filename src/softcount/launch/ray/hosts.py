@@ -34,11 +34,17 @@ from softcount.launch.ray.calls import until_answered
 from softcount.launch.ray.client import MemoryClient, Patience
 from softcount.launch.ray.memory_host import RayCalls
 from softcount.launch.ray.stamps import new_incarnation
-from softcount.launch.ray.trainer import Rows, Trainer, TrainingRoles
+from softcount.launch.ray.trainer import NotStarted, Rows, Trainer, TrainingRoles
 from softcount.roles.actor import Reply, Request
 from softcount.roles.evaluator import Evaluation, Player
 from softcount.roles.inference import Parameters
 from softcount.types import Features, Observation, State
+
+TRAINER = "trainer"
+
+
+def inference_name(number: int) -> str:
+    return f"inference {number}"
 
 
 class Setup(NamedTuple):
@@ -75,6 +81,11 @@ class Birth:
         )
 
 
+def named(setup: Setup, name: str) -> Any:
+    """Returns the handle of a role of this run; it stays the same when the role is started anew."""
+    return ray.get_actor(name, setup.namespace)
+
+
 def client_of_memory(setup: Setup, number: int, incarnation: int, **options: Any) -> MemoryClient:
     """Returns a client of the run's memory; each that changes something has its own number."""
     patience = Patience(call_timeout_s=setup.config.runtime.call_timeout_s)
@@ -85,8 +96,8 @@ def client_of_memory(setup: Setup, number: int, incarnation: int, **options: Any
 class InferenceHost:
     """Answers actors together; its methods run on one event loop."""
 
-    def __init__(self, setup: Setup, num_clients: int, trainer: Any) -> None:
-        self.birth, runtime = Birth(), setup.config.runtime
+    def __init__(self, setup: Setup, num_clients: int) -> None:
+        self.birth, self.setup, runtime = Birth(), setup, setup.config.runtime
         self.inference = build_inference(setup.config, setup.specs)
         self.version = -1
         self.batcher: Batcher[Request, Reply] = Batcher(
@@ -94,21 +105,26 @@ class InferenceHost:
             most=num_clients,
             wait_s=runtime.batch_wait_ms / 1000,
         )
-        parameters, version = until_answered(trainer.parameters.remote, runtime.call_timeout_s)
-        self._load(parameters, version)
 
     async def infer(self, request: Request) -> tuple[Reply, int]:
         """Returns the answer and how many updates are behind it."""
+        if self.version < 0:
+            await self._fetch()
         return await self.batcher(request), self.version
 
     async def load(self, parameters: Parameters, version: int) -> None:
-        self._load(parameters, version)
-
-    def _load(self, parameters: Parameters, version: int) -> None:
         self.inference.load(parameters)
         self.version = version
 
+    async def _fetch(self) -> None:
+        """Asks the trainer for what acts: this process is new."""
+        parameters, version = await named(self.setup, TRAINER).parameters.remote()
+        if self.version < 0:  # nothing was published meanwhile
+            await self.load(parameters, version)
+
     async def embed(self, observation: Observation) -> Features:
+        if self.version < 0:
+            await self._fetch()
         return self.inference.embed(observation)
 
     async def ping(self) -> RolePulse:
@@ -117,7 +133,6 @@ class InferenceHost:
             True,
             calls=batcher.num_requests,
             batches=batcher.num_batches,
-            version=self.version,
         )
 
 
@@ -155,9 +170,12 @@ class TrainerHost:
     def is_on_policy(self) -> bool:
         return self.trainer.roles.replay.is_on_policy()
 
-    def start(self, inference: list[Any]) -> None:
-        """Begins, or goes on after a pause; `inference` are the workers that parameters go to."""
-        self.inference, self.is_ready = inference, True
+    def start(self) -> None:
+        """Begins, or goes on after a pause."""
+        if not self.inference:
+            num = self.setup.config.runtime.num_inference
+            self.inference = [named(self.setup, inference_name(number)) for number in range(num)]
+        self.is_ready = True
         self.trainer.start()
 
     def expect(self, actors: list[int]) -> None:
@@ -171,6 +189,7 @@ class TrainerHost:
 
     def parameters(self) -> tuple[Parameters, int]:
         """Returns what acts, for a worker or an evaluator that has just begun."""
+        self._check_ready()
         state = self.trainer.roles.inference.state_dict()
         return Parameters(state["policy"], state["representation"]), self.trainer.num_updates
 
@@ -183,18 +202,26 @@ class TrainerHost:
         shared = ray.put(parameters)
         self._sent = [worker.load.remote(shared, version) for worker in self.inference]
 
+    def _check_ready(self) -> None:
+        if not self.is_ready:
+            raise NotStarted("the trainer was started anew, without what the run has learned")
+
     def counted(self) -> tuple[int, int]:
         """Returns steps and updates so far."""
+        self._check_ready()
         return self.trainer.num_steps, self.trainer.num_updates
 
     def report(self) -> State:
+        self._check_ready()
         return self.trainer.report()
 
     def num_rows(self, actor: int) -> int:
         """Returns how many rows of each environment an actor has sent."""
+        self._check_ready()
         return self.trainer.num_rows[actor]
 
     def state_dict(self) -> State:
+        self._check_ready()
         return self.trainer.state_dict()
 
     def segment_names(self) -> list[str]:
@@ -216,14 +243,15 @@ class TrainerHost:
             steps=trainer.num_steps,
             updates=trainer.num_updates,
             backlog=trainer.roles.replay.backlog(),
+            **{f"lag {actor}": lag for actor, lag in dict(trainer.lags).items()},
         )
 
 
 class EvaluatorHost:
     """Plays episodes in environments of its own; what acts elsewhere goes on learning meanwhile."""
 
-    def __init__(self, setup: Setup, number: int, trainer: Any) -> None:
-        self.birth, self.setup, self.trainer = Birth(), setup, trainer
+    def __init__(self, setup: Setup, number: int) -> None:
+        self.birth, self.setup = Birth(), setup
         self.memory = client_of_memory(setup, number, new_incarnation())
         self.inference = build_inference(setup.config, setup.specs)
         self.evaluator = build_evaluator(setup.config, self.inference)
@@ -232,7 +260,8 @@ class EvaluatorHost:
     def evaluate(self, whom: Player, seed: int, keep_frames: bool) -> Evaluation:
         """Plays with the parameters that act now."""
         timeout_s = self.setup.config.runtime.call_timeout_s
-        parameters, _ = until_answered(self.trainer.parameters.remote, timeout_s)
+        trainer = named(self.setup, TRAINER)
+        parameters, _ = until_answered(trainer.parameters.remote, timeout_s)
         self.inference.load(parameters)
         memory: Any = self.memory
         played = self.evaluator(whom, memory, seed=seed, keep_frames=keep_frames)

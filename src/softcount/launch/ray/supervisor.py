@@ -18,7 +18,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayActorError
 
-from softcount.launch.ray.calls import end_process, get
+from softcount.launch.ray.calls import end_process, get, until_answered
 
 STATUS = "status.json"
 PING_SECONDS = 1.0
@@ -96,6 +96,8 @@ class Supervisor:
                 if "creation" in str(error) and "init" in str(error):
                     raise RuntimeError(f"{role.name} cannot be started: {error}") from error
                 role.answer, role.is_away = None, True
+            except Exception as error:
+                raise RuntimeError(f"{role.name} failed: {type(error).__name__}: {error}") from error
         patience = START_SECONDS if role.is_away else self.hang_seconds
         if now - role.heard > patience and role.pid:
             end_process(role.pid, role.node_id)
@@ -103,6 +105,11 @@ class Supervisor:
         elif now - role.heard > patience:
             raise RuntimeError(f"{role.name} did not start within {patience:g} seconds")
         return False
+
+    def greet(self) -> None:
+        """Hears every role once, and takes whoever answers for the one it knows."""
+        for role in self.roles.values():
+            role.take(until_answered(role.handle.ping.remote, self.hang_seconds))
 
     def wait_for_all(self) -> None:
         """Waits until every role has been heard of."""

@@ -72,6 +72,7 @@ class Trainer(Learning):
         self.max_lag, self.publish_every, self._publish_to = max_lag, publish_every, publish
         self.problem: BaseException | None = None  # what the learner stumbled over
         self.num_rows: dict[int, int] = {}  # of each environment, by actor
+        self.lags: dict[int, float] = {}  # updates made since the parameters that acted last, by actor
         self._last: dict[int, tuple[int, int]] = {}  # incarnation and sequence number, by actor
         self._changed = threading.Condition()  # holds source and counters
         self._is_running, self._is_learning, self._is_ended = False, False, False
@@ -133,7 +134,8 @@ class Trainer(Learning):
             with self._timed("replay"):
                 self.roles.replay.add(row, state, rows.env_ids)
             self._count(row.extras.get("place"), row.is_first, row.intrinsic)
-            self.means.add({"runtime/parameter_lag": float(self.num_updates - version)})
+            self.lags[rows.actor] = float(self.num_updates - version)
+            self.means.add({"runtime/parameter_lag": self.lags[rows.actor]})
         self.means.add({"runtime/backlog": self.roles.replay.backlog()})
 
     def _learn_forever(self) -> None:
