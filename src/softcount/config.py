@@ -81,7 +81,7 @@ class RuntimeConfig:
     """How long an inference worker waits for further actors before it answers those that have asked."""
     send_rows: int = 8
     """Rows of a trace that an actor collects before it sends them to the trainer."""
-    publish_every: int = 4
+    publish_every: int = 8
     """Updates between two publications of parameters, of which only the newest is sent."""
     max_lag_batches: float = 4.0
     """How many batches the learner may be behind its replay ratio before actors have to wait."""

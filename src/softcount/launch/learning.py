@@ -22,7 +22,7 @@ from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner, Update
 from softcount.roles.memory_server import MemoryServer
 from softcount.stats import Means
-from softcount.types import Array, Sample, Source, State, map_arrays
+from softcount.types import Array, Sample, Source, State, Step, map_arrays
 
 AT_ONCE = 2048
 """How many observations are embedded in one go."""
@@ -93,7 +93,7 @@ class Learning:
         """Returns what is to be learned from next, and its bonuses of today where they are wanted."""
         sample = self._sample()
         with self._timed("relabel"):
-            targets = self._relabelled(sample) if self.relabel else None
+            targets = self._relabelled(sample)[0] if self.relabel else None
         return sample, targets
 
     def _sample(self) -> Sample:
@@ -109,17 +109,21 @@ class Learning:
         self.learner_seconds += time.perf_counter() - started
         return update
 
-    def _relabelled(self, sample: Sample) -> Array:
-        """Scores the batch's observations with today's representation and memory, for targets only.
+    def _relabelled(self, *samples: Sample) -> list[Array]:
+        """Scores the batches' observations with today's representation and memory, for targets only.
 
         Rows that were paid nothing when they were new (first and withheld last ones) stay so.
         """
-        steps = sample.sequence.steps
-        flat = map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), steps._replace(extras=dict(steps.extras)))
+        flat: Step = map_arrays(
+            lambda *leaves: np.concatenate([x.reshape(-1, *x.shape[2:]) for x in leaves]),
+            *(s.sequence.steps._replace(extras=dict(s.sequence.steps.extras)) for s in samples),
+        )
         features = self.roles.inference.embed(flat.observation)._replace(place=flat.extras.get("place"))
         ids = np.arange(len(flat.reward))
         rewards = self.roles.memory.score(features, ids, flat.is_first, flat.is_terminal, flat.extras["task"])
-        return np.asarray(rewards).reshape(steps.intrinsic.shape)
+        shapes = [sample.sequence.steps.intrinsic.shape for sample in samples]
+        parts = np.split(np.asarray(rewards), np.cumsum([rows * width for rows, width in shapes])[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def segments(self) -> dict[str, Callable[[], State]]:
         """Returns makers of the replay's segments that the last `state_dict` refers to."""

@@ -20,8 +20,10 @@ import numpy as np
 from softcount.launch.learning import AT_ONCE, Learning
 from softcount.roles.inference import Inference, Parameters
 from softcount.roles.learner import Learner
-from softcount.types import Array, Source, State, Step, map_arrays
+from softcount.types import Array, Sample, Source, State, Step, map_arrays
 
+AT_A_TIME = 4
+"""Batches, as far as they are due, that are drawn together and whose bonuses are asked with one message."""
 MOST_AHEAD = 16
 """Rows that an actor may be ahead of the slowest one, where batches need rows of all."""
 
@@ -148,7 +150,7 @@ class Trainer(Learning):
                 self._changed.notify_all()
 
     def _learn_once(self) -> bool:
-        """Waits for a batch and learns from it; False when it was told to end."""
+        """Waits for batches and learns from them; False when it was told to end."""
         with self._changed:
             started = time.perf_counter()
             self._changed.wait_for(lambda: self._is_ended or (self._is_running and self.roles.replay.due()))
@@ -156,21 +158,28 @@ class Trainer(Learning):
             if self._is_ended:
                 return False
             self._is_learning = True
-            sample = self._sample()
+            samples = [self._sample()]
+            while len(samples) < AT_A_TIME and self.roles.replay.due():
+                samples.append(self._sample())
         with self._timed("relabel"):
-            targets = self._relabelled(sample) if self.relabel else None
+            targets = self._relabelled(*samples) if self.relabel else [None] * len(samples)
+        for sample, target in zip(samples, targets, strict=True):
+            self._learn_from(sample, target)
+        with self._changed:
+            self._is_learning = False
+            self._changed.notify_all()
+        return True
+
+    def _learn_from(self, sample: Sample, targets: Array | None) -> None:
         update = self._learn(sample, targets)
         with self._changed:
             self._take_in(update)
+            self._changed.notify_all()
         if self.num_updates % self.publish_every == 0:
             self.publish()
         if self.is_reembedding_due():
             with self._timed("memory"):
                 self.roles.memory.move_with(self.roles.inference.embed, at_once=AT_ONCE)
-        with self._changed:
-            self._is_learning = False
-            self._changed.notify_all()
-        return True
 
     def publish(self) -> None:
         """Lets what was learned act, here and elsewhere."""
