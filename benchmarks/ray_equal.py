@@ -25,7 +25,8 @@ from softcount.config import RunConfig, RuntimeConfig
 from softcount.measure.machine import machine
 from softcount.metrics import TIMING_PREFIX
 from softcount.presets import LAPTOP, suited
-from softcount.runs.run import CHECKPOINTS, Run, read_reports
+from softcount.runs.folder import CHECKPOINTS
+from softcount.runs.run import Run, read_reports
 
 AGENTS = ("MEME-RECODE-AP", "MEME-RECODE-CASM", "MEME-NGU-AP", "MEME-RND", "VMPO-RECODE-AP")
 PARTS = ("loop", "actor", "inference", "memory", "replay", "learner")

@@ -32,7 +32,7 @@ def train(out: Path, size: int, steps: int, seed: int) -> dict[str, Path]:
     """Trains both agents at the same time, each in a process of its own; returns their run folders."""
     processes = {}
     for agent, name in AGENTS.items():
-        command = [sys.executable, "-m", "softcount.cli", "train", agent, "--run", str(out / name)]
+        command = [sys.executable, "-m", "softcount", "train", agent, "--run", str(out / name)]
         command += ["--env-options", f"size={size}", "--steps", str(steps), "--seed", str(seed)]
         command += ["--report-every", "2000"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}

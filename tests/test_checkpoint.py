@@ -102,8 +102,8 @@ def test_a_missing_checkpoint_says_what_is_missing(tmp_path):
         b"{",
         b"[]",
         b'{"format": "other"}',
-        b'{"format": "softcount-checkpoint-2"}',
         b'{"format": "softcount-checkpoint-3"}',
+        b'{"format": "softcount-checkpoint-99"}',
         b"\xff\xfe",
     ],
 )

@@ -12,7 +12,8 @@ from softcount.envs.tasks import TaskVector
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation
 from softcount.runs.describe import describe_scores
-from softcount.runs.run import METRICS, Run, make_loop
+from softcount.runs.folder import METRICS
+from softcount.runs.run import Run, make_loop
 
 MAZES = "disco-maze:layout=1,disco-maze:layout=2"
 CONFIG = replace(

@@ -111,5 +111,5 @@ def test_pictures_show_every_atom(memory, tmp_path):
 
 def test_without_matplotlib_the_extra_to_install_is_named(memory, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"softcount\[plots\]"):
+    with pytest.raises(ImportError, match=r"\.\[plots\]"):
         inspect.draw_memory(memory)

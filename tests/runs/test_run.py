@@ -141,7 +141,7 @@ def start_endless(folder, **fields):
 def resume_beside(folder):
     """Goes on with a run in another process, and does not wait for it."""
     environment = {**os.environ, "MALLOC_TOP_PAD_": "67108864", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-u", "-m", "softcount.cli", "resume", str(folder)]
+    command = [sys.executable, "-u", "-m", "softcount", "resume", str(folder)]
     return subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,

@@ -27,8 +27,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
-from softcount.envs.families import FAMILIES, Family, configure, nearest
+from softcount.envs.families import FAMILIES, Family, configure
 from softcount.envs.tasks import TaskVector, seeds_of_tasks
+from softcount.hints import install, nearest
 from softcount.types import VectorEnv
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def make_env(name: str, **options: Any) -> gymnasium.Env[Any, Any]:
 
 def listing() -> list[Listing]:
     """Lists the names of the literature, each with the command that installs what it needs."""
-    rows = [Listing("disco-maze", "the paper's maze, in NumPy", True, "pip install softcount")]
+    rows = [Listing("disco-maze", "the paper's maze, in NumPy", True, install())]
     for prefix, family in FAMILIES.items():
         rows += [
             Listing(f"{prefix}/{name}", family.about, family.is_installed, family.install)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.types import Array, ArraySpec, ObservationSpec, State, TimeStep, VectorEnv
+from softcount.types import Array, ArraySpec, ObservationSpec, State, TimeStep, VectorEnv, load_rng, rng_state
 
 
 def add_panel(image: Array, rng: np.random.Generator, axis: int) -> Array:
@@ -70,12 +70,12 @@ class NoisyVector:
 
     def get_state(self) -> State:
         """Returns the environment's state and the noise generator's."""
-        return {"env": self.env.get_state(), "rng": self.rng.bit_generator.state}
+        return {"env": self.env.get_state(), "rng": rng_state(self.rng)}
 
     def set_state(self, state: State) -> None:
         """Continues exactly where `get_state` was called."""
         self.env.set_state(state["env"])
-        self.rng.bit_generator.state = state["rng"]
+        load_rng(self.rng, state["rng"])
 
     def close(self) -> None:
         """Closes the environment."""

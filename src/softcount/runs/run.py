@@ -4,6 +4,7 @@
     RUN/metrics.jsonl       one report per line
     RUN/events.out…         the same for TensorBoard
     RUN/checkpoints/        the last complete checkpoint
+    RUN/live/               places and atoms, while somebody watches
 
 Killing a run at any moment loses at most what came after its last checkpoint, and
 `resume` continues it as if nothing had happened. One process at a time may train it.
@@ -12,12 +13,9 @@ Killing a run at any moment loses at most what came after its last checkpoint, a
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,13 +30,23 @@ from softcount.launch.build import build, build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop, Misfit, StateLost
 from softcount.measure import bonus_accuracy
 from softcount.roles.evaluator import Evaluation, Evaluator
+from softcount.runs import live
 from softcount.runs.describe import describe_episodes, describe_evaluation, describe_scores, places_of_tasks
+from softcount.runs.folder import (
+    CHECKPOINTS,
+    CONFIG,
+    METRICS,
+    check_free,
+    check_no_links,
+    held,
+    identity,
+    made,
+    remove_unstarted,
+)
 from softcount.runs.lock import FolderLock
 from softcount.runs.metrics_log import EventLog, MetricsLog
 from softcount.runs.runtime import Loop, start_loop
 
-CONFIG, METRICS, CHECKPOINTS = "config.json", "metrics.jsonl", "checkpoints"
-EVENTS = "events.out.tfevents.*"
 FREE_FIELDS = {
     "steps",
     "checkpoint_seconds",
@@ -76,7 +84,7 @@ class Run:
         self.events = EventLog(folder, purge_step=purge_step, wandb_project=config.wandb_project)
         self.evaluator: Evaluator = loop.evaluator or build_evaluator(config, loop.roles.inference)
         self._task_names = loop.roles.actor.task_names()
-        self._identity = _identity(folder)
+        self._identity = identity(folder)
         self._num_lost = 0  # how often a role was lost since the last checkpoint
         self._started = (time.monotonic(), resumed_at)
         self._last_report = (time.monotonic(), resumed_at)
@@ -88,9 +96,8 @@ class Run:
         Refuses a folder that holds a run, or files that are named like those of one. Decision 171.
         """
         config = only_read(config)
-        folder.mkdir(parents=True, exist_ok=True)
-        with _held(folder) as lock:
-            _check_free(folder)
+        with made(folder), held(folder) as lock:
+            check_free(folder)
             torch.set_num_threads(1)
             loop = start_loop(config, folder, make_loop)
             try:
@@ -100,7 +107,7 @@ class Run:
                 store.write_atomically(folder / CONFIG, to_json(config).encode())  # now it can be resumed
             except BaseException:
                 loop.close()
-                _remove_unstarted(folder)
+                remove_unstarted(folder)
                 raise
         return run
 
@@ -109,9 +116,14 @@ class Run:
         """Continues a run from its last checkpoint; `new_values` may set what leaves it the same run."""
         old = read_config(folder)
         config = replace(old, **new_values)  # type: ignore[arg-type]
-        with _held(folder) as lock:
-            _check_no_links(folder)
+        with held(folder) as lock:
+            check_no_links(folder)
             saved = checkpoint.read(folder / CHECKPOINTS)
+            if "steps" in new_values and config.steps < saved.step:
+                raise ValueError(
+                    f"{folder} has done {saved.step:,} steps; expected to train to more than that in all, "
+                    f"not to {config.steps:,}"
+                )
             _check_unchanged(_saved_config(saved), config)
             loop = _restore(config, saved, lambda config: start_loop(config, folder, make_loop))
             if config != old:
@@ -158,6 +170,7 @@ class Run:
         self._check_still_there()  # TensorBoard's writer opens its file by name each time
         self.log.write(loop.num_steps, metrics)
         self.events.write(loop.num_steps, metrics)
+        live.show_if_asked(self.folder, loop)
         return loop.num_steps, metrics
 
     def evaluate(self, *, keep_frames: bool = False) -> Evaluation:
@@ -185,7 +198,7 @@ class Run:
 
     def _check_still_there(self) -> None:
         """Ends a run whose folder was deleted or moved; it is not made again."""
-        if _identity(self.folder) != self._identity or not (self.folder / CONFIG).is_file():
+        if identity(self.folder) != self._identity or not (self.folder / CONFIG).is_file():
             raise checkpoint.CheckpointError(
                 f"{self.folder} was deleted, moved or emptied while its run was training: the checkpoint of "
                 f"step {self.loop.num_steps:,} has nowhere to go, and nothing was written"
@@ -218,7 +231,7 @@ class Run:
 
     def close(self) -> None:
         self.log.close()
-        if _identity(self.folder) == self._identity:  # TensorBoard opens its file by name at every write
+        if identity(self.folder) == self._identity:  # TensorBoard opens its file by name at every write
             self.events.close()
         self.evaluator.close()
         self.loop.close()
@@ -251,54 +264,6 @@ class Run:
         return metrics
 
 
-@contextmanager
-def _held(folder: Path) -> Iterator[FolderLock]:
-    """Holds a folder, and lets go of it again only if something goes wrong."""
-    lock = FolderLock(folder)
-    try:
-        yield lock
-    except BaseException:
-        lock.release()
-        raise
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Tells a folder from another one of the same name; None if there is none."""
-    try:
-        found = os.stat(folder)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _check_free(folder: Path) -> None:
-    """Makes sure that a new run in this folder touches nobody's files."""
-    if os.path.lexists(folder / CONFIG):
-        raise FileExistsError(f"{folder} already holds a run; resume it, or choose another folder")
-    taken = [name for name in (METRICS, CHECKPOINTS) if os.path.lexists(folder / name)]
-    taken += sorted(path.name for path in folder.glob(EVENTS))
-    if taken:
-        raise FileExistsError(
-            f"{folder} holds {', '.join(taken)} but no {CONFIG}: it is no run, or one that was killed while "
-            "it started; nothing was touched; choose another folder, or move them away"
-        )
-
-
-def _check_no_links(folder: Path) -> None:
-    """Makes sure that what a run writes stays in its folder."""
-    for name in (CONFIG, METRICS, CHECKPOINTS):
-        if (folder / name).is_symlink():
-            raise ValueError(f"{folder / name} is a link; expected it to lie in the folder of its run")
-
-
-def _remove_unstarted(folder: Path) -> None:
-    """Takes away what a run wrote that could not be started; none of it was there before."""
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-    for path in (folder / METRICS, *folder.glob(EVENTS)):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-
-
 def read_config(folder: Path) -> RunConfig:
     path = folder / CONFIG
     if not path.is_file():
@@ -314,7 +279,9 @@ def read_reports(folder: Path) -> list[dict[str, Any]]:
     manifest = folder / CHECKPOINTS / checkpoint.MANIFEST
     if not manifest.exists():
         return []
-    content = (folder / METRICS).read_bytes()[: json.loads(manifest.read_text())["metrics_bytes"]]
+    content = (folder / METRICS).read_bytes()[
+        : json.loads(manifest.read_text(encoding="utf-8"))["metrics_bytes"]
+    ]
     return [json.loads(line) for line in content.decode().splitlines()]
 
 

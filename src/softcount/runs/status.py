@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from softcount import checkpoint
+from softcount.runs.folder import CHECKPOINTS
 from softcount.runs.lock import FolderLock
-from softcount.runs.run import CHECKPOINTS, read_config
+from softcount.runs.run import read_config
 
 STATUS = "status.json"
 WORK = {"memory": "requests", "trainer": "updates", "inference": "calls", "actor": "rows"}

@@ -15,6 +15,7 @@ import os
 import platform
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,14 +26,15 @@ from typing import Any, Literal, NamedTuple
 
 import ray
 from ray._private import ray_constants
-from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
-from ray.exceptions import RayError
+from ray._raylet import AuthenticationTokenLoader, Config, GcsClient  # type: ignore[attr-defined]
+from ray.exceptions import AuthenticationError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import softcount
 
 HealthCheck = Literal["fast", "default"]
 LOOPBACK = "127.0.0.1"
+REACH_SECONDS = 10.0
 ONLY_LOOPBACK = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR
 """Set to 0, Ray's processes listen on the loopback alone."""
 FAST = {
@@ -104,6 +106,7 @@ def connect(
             options = _own(stack, health_check, num_cpus, object_store_bytes)
         else:
             stack.enter_context(_environment(_joining_token()))
+            _check_address(address)
             options = {"address": address}
         stack.callback(ray.shutdown)
         context = _init({"namespace": namespace, **options})
@@ -152,12 +155,22 @@ def _init(options: dict[str, Any]) -> Any:
 def _joining_error(address: str, reason: str) -> ClusterError:
     if "ersion mismatch" in reason:
         return VersionMismatch(f"{address} runs another Ray or Python than this host: {reason}")
-    if "uth" in reason and "oken" in reason:
-        return ClusterError(
-            f"{address} does not take this token: set RAY_AUTH_TOKEN_PATH to a copy of the file that "
-            f"was used to start it ({reason})"
-        )
     return ClusterError(f"no Ray cluster could be joined at {address}: {reason}")
+
+
+def _check_address(address: str) -> None:
+    """Asks once, since Ray would try for minutes, and a wrong token for 20 seconds without saying so."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
+        GcsClient(address=address)
+    except AuthenticationError as error:
+        raise ClusterError(
+            f"{address} does not take this token: set RAY_AUTH_TOKEN_PATH to a copy of the file "
+            "that the cluster was started with"
+        ) from error
+    except (OSError, ValueError, OverflowError, RayError) as error:
+        raise ClusterError(f"no Ray cluster could be joined at {address}: {error}") from error
 
 
 def make_token(folder: Path) -> dict[str, str]:
