@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import ray
 from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from chaos.reckoning import reckon
 from chaos.senders import DIM, Sender, read_log
@@ -76,6 +78,7 @@ class Clients:
         self.batches = settings.embeddings // settings.clients // settings.rows
         self.pids: dict[int, int | None] = dict.fromkeys(range(settings.clients))
         self.retries, self.is_calm = 0, threading.Event()
+        self.nodes: dict[int, str] = {}  # where each is to live, as long as that host does
         self.threads = [threading.Thread(target=self._keep, args=(a,), daemon=True) for a in self.pids]
 
     def start(self) -> None:
@@ -88,24 +91,31 @@ class Clients:
 
     def _keep(self, actor: int) -> None:
         incarnation = 0
-        sender = ray.remote(Sender).options(num_cpus=0, max_restarts=0)
         while not self._is_done(actor):
+            sender = ray.remote(Sender).options(num_cpus=0, max_restarts=0, **self._placed(actor))
             incarnation = new_incarnation(incarnation)
             arguments = (self.calls, actor, incarnation, str(self.logs), self.settings.rows, CALL_TIMEOUT_S)
             handle = sender.remote(*arguments)
-            self.pids[actor] = ray.get(handle.pid.remote())
-            self.log.add("client", actor=actor, pid=self.pids[actor])
+            self.pids[actor], node = ray.get(handle.whereabouts.remote())
+            self.log.add("client", actor=actor, pid=self.pids[actor], node=node)
             with suppress(RayError):  # it was killed
                 while not self._is_done(actor):
                     self.retries += ray.get(handle.run.remote(AT_ONCE))
             self.pids[actor] = None
             ray.kill(handle)
 
+    def _placed(self, actor: int) -> dict[str, Any]:
+        node = self.nodes.get(actor)
+        if node not in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
+            return {}
+        return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)}
+
 
 class Supervised:
     """The memory as a supervisor sees it: pinged, and killed when it hangs."""
 
-    def __init__(self, handle, log: Log) -> None:
+    def __init__(self, handle, log: Log, *, may_kill: bool = True) -> None:
+        self.may_kill = may_kill
         self.handle, self.log, self.pid, self.position = handle, log, None, 0
         self.answered_at = time.monotonic()
         self._lock = threading.Lock()
@@ -116,7 +126,7 @@ class Supervised:
             try:
                 pulse = ray.get(self.handle.ping.remote(), timeout=1.0)
             except RayError:
-                if self.pid is not None and time.monotonic() - self.answered_at > HANG_S:
+                if self.may_kill and self.pid is not None and time.monotonic() - self.answered_at > HANG_S:
                     with suppress(ProcessLookupError):
                         os.kill(self.pid, signal.SIGKILL)
                     self.log.add("hung memory killed", pid=self.pid)
