@@ -9,6 +9,7 @@ is the same as that of one process and can be continued by one.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -26,7 +27,7 @@ from softcount.launch.local import StateLost
 from softcount.launch.ray import memory_host, once
 from softcount.launch.ray.actor_host import ActorHost, NotAlive, actor_name
 from softcount.launch.ray.calls import get, until_answered
-from softcount.launch.ray.cluster import connect
+from softcount.launch.ray.cluster import Cluster
 from softcount.launch.ray.far import FarRoles
 from softcount.launch.ray.hosts import (
     TRAINER,
@@ -35,6 +36,7 @@ from softcount.launch.ray.hosts import (
     Setup,
     TrainerHost,
     client_of_memory,
+    connect_for,
     inference_name,
 )
 from softcount.launch.ray.shares import join, share_out, split
@@ -53,7 +55,8 @@ MEMORY_FOLDER = "memory"
 class FreeLoop:
     """Starts, watches and asks the roles; what it counts is brought up to date by `step` and `look`."""
 
-    def __init__(self, config: RunConfig, folder: Path) -> None:
+    def __init__(self, config: RunConfig, folder: Path, cluster: Cluster | None = None) -> None:
+        """Starts every role, on a cluster that is there, or on the one that the configuration says."""
         check(config)
         self.config, self.folder = config, folder
         specs, self.num_places = look_at_world(config)
@@ -68,10 +71,8 @@ class FreeLoop:
         self._behaviours: list[State] | None = None  # of the last checkpoint, by actor
         self._stack = ExitStack()
         try:
-            runtime = config.runtime
-            cluster = connect(runtime.address, health_check=runtime.health_check)
-            self.cluster = self._stack.enter_context(cluster)
-            self.setup = Setup(config, specs, self.cluster.namespace)
+            self.cluster = cluster or self._stack.enter_context(connect_for(config.runtime))
+            self.setup = Setup(config, specs, f"{self.cluster.namespace} {secrets.token_hex(4)}")
             self._start_roles()
         except BaseException:
             self._stack.close()
@@ -83,7 +84,7 @@ class FreeLoop:
         folder = self.folder / MEMORY_FOLDER
         once.found(folder, plan.build())
         here = {"scheduling_strategy": NodeAffinitySchedulingStrategy(self.cluster.node_id, soft=False)}
-        safe: Any = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": 0}
+        safe: Any = {"namespace": setup.namespace, "num_cpus": 0, "max_restarts": -1, "max_task_retries": 0}
         self._memory_handle = memory_host.start(
             plan,
             folder,

@@ -16,12 +16,13 @@ import os
 import secrets
 import socket
 import time
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import ray
 import torch
 
-from softcount.config import RunConfig
+from softcount.config import RunConfig, RuntimeConfig
 from softcount.launch.build import (
     Specs,
     build_evaluator,
@@ -32,6 +33,7 @@ from softcount.launch.build import (
 from softcount.launch.ray.batching import Batcher, answer_together
 from softcount.launch.ray.calls import until_answered
 from softcount.launch.ray.client import MemoryClient, Patience
+from softcount.launch.ray.cluster import Cluster, connect
 from softcount.launch.ray.memory_host import RayCalls
 from softcount.launch.ray.stamps import new_incarnation
 from softcount.launch.ray.trainer import NotStarted, Rows, Trainer, TrainingRoles
@@ -79,6 +81,11 @@ class Birth:
         return RolePulse(
             os.getpid(), socket.gethostname(), node_id, self.boot, is_ready, {**numbers, "cpu_seconds": cpu}
         )
+
+
+def connect_for(runtime: RuntimeConfig) -> AbstractContextManager[Cluster]:
+    """Starts or joins the cluster that a configuration says."""
+    return connect(runtime.address, health_check=runtime.health_check)
 
 
 def named(setup: Setup, name: str) -> Any:

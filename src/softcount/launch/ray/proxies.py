@@ -26,8 +26,8 @@ from softcount.launch.build import (
 )
 from softcount.launch.local import LocalLoop, Roles
 from softcount.launch.ray.calls import get
-from softcount.launch.ray.cluster import Cluster, connect
-from softcount.launch.ray.hosts import Birth, RolePulse, Setup
+from softcount.launch.ray.cluster import Cluster
+from softcount.launch.ray.hosts import Birth, RolePulse, Setup, connect_for
 
 BUILDERS: dict[str, Callable[[RunConfig, Specs], Any]] = {
     "actor": lambda config, specs: build_actor(config, specs, build_inference(config, specs)),
@@ -73,13 +73,13 @@ class Far:
 class LockstepLoop(LocalLoop):
     """The local loop over roles on Ray."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, cluster: Cluster | None = None) -> None:
+        """Starts every role, on a cluster that is there, or on the one that the configuration says."""
         check(config)
         specs, _ = look_at_world(config)
-        runtime = config.runtime
         self._stack = ExitStack()
         try:
-            cluster = self._stack.enter_context(connect(runtime.address, health_check=runtime.health_check))
+            cluster = cluster or self._stack.enter_context(connect_for(config.runtime))
             roles = far_roles(Setup(config, specs, cluster.namespace), cluster)
             super().__init__(
                 roles,
@@ -93,6 +93,8 @@ class LockstepLoop(LocalLoop):
 
     def close(self) -> None:
         super().close()
+        for far in vars(self.roles).values():
+            ray.kill(far._host)
         self._stack.close()
 
 
