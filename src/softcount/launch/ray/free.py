@@ -234,12 +234,14 @@ class FreeLoop:
         """Pauses all roles and returns their parts; the next step lets them go on."""
         self.pause()
         learned = self.ask(self.trainer.state_dict.remote)
+        counters = learned["loop"]  # what came in while roles were stopping is part of it
+        self.num_steps, self.num_updates = counters["num_steps"], counters["num_updates"]
         states = [self._ask_actor(n, host.state_dict.remote) for n, host in enumerate(self.actors)]
         actor = join(states, self.shares)
         memory = self.ask(self._memory_handle.checkpoint.remote)
         self._behaviours = [part["behaviour"] for part in split(actor, self.shares)]
         return {
-            "loop": learned["loop"],
+            "loop": counters,
             "actor": actor,
             "inference": learned["inference"],
             "memory": memory,
