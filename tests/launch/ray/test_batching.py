@@ -1,6 +1,7 @@
 """Requests answered together: nobody waits longer than was said, and everybody gets their own answer."""
 
 import asyncio
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -97,9 +98,7 @@ def test_any_grouping_of_actors_gives_every_row_the_same_answer(sizes):
     request = roles.actor.request()
     whole = roles.inference(request)
     borders = np.cumsum([0, *sizes])
-    parts: list[Request] = [
-        map_arrays(lambda x, a=a, b=b: x[a:b], request) for a, b in zip(borders, borders[1:])
-    ]
+    parts: list[Request] = [map_arrays(lambda x, a=a, b=b: x[a:b], request) for a, b in pairwise(borders)]
     for order in (range(len(parts)), reversed(range(len(parts)))):
         order = list(order)
         answers = answer_together(roles.inference, [parts[i] for i in order])

@@ -47,7 +47,7 @@ def test_each_environment_is_shared_out_once_and_tasks_equally():
 
 
 def test_more_actors_than_environments_are_refused():
-    with pytest.raises(ValueError, match="runtime.num_actors is 5; expected at most 4"):
+    with pytest.raises(ValueError, match=r"runtime\.num_actors is 5; expected at most 4"):
         share_out(8, 2, 5)
 
 

@@ -233,9 +233,9 @@ def test_what_the_learner_stumbles_over_is_told_to_whoever_adds_rows(scene):
 
     scene.trainer._learn = stumble
     scene.trainer.start()
+    messages = [scene.rows() for _ in range(40)]
     with pytest.raises(FloatingPointError, match="the loss is not finite"):
-        for _ in range(40):
-            scene.trainer.add(scene.rows(), 10.0)
+        _ = [scene.trainer.add(message, 10.0) for message in messages]
 
 
 def test_a_state_of_one_process_goes_on_here_with_the_update_that_was_under_way():

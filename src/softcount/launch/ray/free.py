@@ -22,7 +22,7 @@ from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from softcount.config import RunConfig
-from softcount.launch.build import build_inference, check, look_at_world, plan_of
+from softcount.launch.build import build_inference, check, look_at_world, parse_agent, plan_of
 from softcount.launch.local import StateLost
 from softcount.launch.ray import memory_host, once
 from softcount.launch.ray.actor_host import ActorHost, NotAlive, actor_name
@@ -58,6 +58,11 @@ class FreeLoop:
     def __init__(self, config: RunConfig, folder: Path, cluster: Cluster | None = None) -> None:
         """Starts every role, on a cluster that is there, or on the one that the configuration says."""
         check(config)
+        if parse_agent(config.agent).agent == "vmpo" and config.vmpo.strict:
+            raise ValueError(
+                "vmpo.strict is on: every update is to act before the next step, and actors on their own clock "
+                "do not wait; take --vmpo.no-strict, or --runtime.mode deterministic"
+            )
         self.config, self.folder = config, folder
         specs, self.num_places = look_at_world(config)
         self.shares = share_out(config.num_envs, len(specs.task_names), config.runtime.num_actors)

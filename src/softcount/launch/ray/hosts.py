@@ -155,11 +155,6 @@ class TrainerHost:
             replay=build_source(config, setup.specs),
             learner=build_learner(config, setup.specs),
         )
-        if roles.replay.is_strict():
-            raise ValueError(
-                "vmpo.strict is on: every update is to act before the next step, and actors on their own "
-                "clock do not wait; use --runtime.mode deterministic"
-            )
         self.inference: list[Any] = []
         self._sent: list[Any] = []  # publications that may still be under way
         self.trainer = Trainer(

@@ -93,8 +93,10 @@ class Supervisor:
             try:
                 return role.take(get(role.answer))
             except RayActorError as error:
-                if "creation" in str(error) and "init" in str(error):
-                    raise RuntimeError(f"{role.name} cannot be started: {error}") from error
+                if "creation task" in str(error):  # its last line is what the role said
+                    raise RuntimeError(
+                        f"{role.name} cannot be started: {str(error).strip().splitlines()[-1]}"
+                    ) from error
                 role.answer, role.is_away = None, True
             except Exception as error:
                 raise RuntimeError(f"{role.name} failed: {type(error).__name__}: {error}") from error
