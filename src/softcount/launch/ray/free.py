@@ -60,8 +60,8 @@ class FreeLoop:
         check(config)
         if parse_agent(config.agent).agent == "vmpo" and config.vmpo.strict:
             raise ValueError(
-                "vmpo.strict is on: every update is to act before the next step, and actors on their own clock "
-                "do not wait; take --vmpo.no-strict, or --runtime.mode deterministic"
+                "vmpo.strict is on: every update is to act before the next step, and actors on their own "
+                "clock do not wait; take --vmpo.no-strict, or --runtime.mode deterministic"
             )
         self.config, self.folder = config, folder
         specs, self.num_places = look_at_world(config)
