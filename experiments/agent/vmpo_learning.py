@@ -6,10 +6,13 @@ CartPole       the same, further                the same
 cue memory     the recurrent state              the state is forgotten at every step
 trust region   the multiplier α                 α held at 0
 point maze     the bonus, continuous actions    no bonus
+mountain car   the bonus where pushing costs    no bonus
 wandering      a stroll that costs no goal      β so large that a stroll is worth more than the goal
 four mazes     one network for four tasks       no bonus
-unequal pay    units of values for each task    one set of units for all
+unequal pay    units of values for each task    one set of units for all; advantages as they are
 generality     any agent                        MEME and V-MPO, each without bonus
+noise          a bonus that noise cannot feed   the same panel, but still
+lethal         a path where a slip ends it all  no bonus
 
 softcount figure vmpo_WORLD [--seeds 0 1 2] [--only VARIANT]
 """
@@ -26,13 +29,13 @@ import numpy as np
 
 from experiments import runs
 from experiments.agent.forgetting import forget
-from experiments.drawing import COLOURS, draw_seeds, new_figure, steps_below
+from experiments.drawing import colours_of, draw_seeds, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, per_seed
 from softcount.agents.vmpo.loss import LossConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import RunConfig
-from softcount.presets import LAPTOP, VMPO_LAPTOP
+from softcount.presets import LAPTOP, VMPO_LAPTOP, suited
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.runs.run import Run
 from softcount.torsos import MlpConfig
@@ -96,7 +99,7 @@ CATCH = _vmpo(
 )
 CHAIN = replace(PLAIN, env="toy/chain", steps=40_000)
 CART_POLE = _vmpo(
-    replace(PLAIN, env="gym/CartPole-v1", steps=100_000), unroll_length=20, target_update_period=4
+    replace(PLAIN, env="gym/CartPole-v1", steps=200_000), unroll_length=20, target_update_period=4
 )
 CUE = _vmpo(
     _network(replace(PLAIN, env="toy/cue-memory", num_envs=32, steps=400_000), core="lstm"),
@@ -106,27 +109,46 @@ CUE = _vmpo(
     batch_size=16,
     target_update_period=4,
 )
-HASTY = _vmpo(CATCH, optimiser=replace(CATCH.vmpo.optimiser, learning_rate=3e-2))
+HASTY = _vmpo(
+    replace(CART_POLE, steps=100_000),
+    loss={"temperature_limit": 1.0},
+    optimiser=replace(CART_POLE.vmpo.optimiser, learning_rate=1e-2),
+    target_update_period=10,
+)
 SQUARE = replace(
     _on_vectors(VMPO_LAPTOP),
     env="point-maze/s",
     steps=300_000,
     recode=_atoms(800),
 )
+CAR = _vmpo(
+    replace(SQUARE, env="gym/MountainCarContinuous-v0", steps=200_000),
+    loss={"discount": 0.99, "intrinsic_weight": 1.0},
+)
 LAYOUTS = (0, 1, 2, 3)
 MAZES = replace(
-    VMPO_LAPTOP,
+    _vmpo(VMPO_LAPTOP, batch_size=16),  # each task has what it has alone: 32 copies, 4 traces of a batch
+    num_envs=128,
     env=",".join(f"disco-maze:layout={layout}" for layout in LAYOUTS),
     env_options={"size": 9, "lethal": False, "observation": "palette", "max_steps": 200},
-    steps=300_000,
+    steps=600_000,
     recode=_atoms(1000),
 )
 UNEQUAL = replace(
     MAZES,
     env=",".join(f"disco-maze:layout={layout}:goal_reward={100 if layout == 3 else 1}" for layout in LAYOUTS),
 )
-ONE_MAZE = replace(MAZES, env="disco-maze:layout=1", steps=150_000, recode=VMPO_LAPTOP.recode)
+ONE_MAZE = replace(VMPO_LAPTOP, env="disco-maze:layout=1", env_options=MAZES.env_options, steps=150_000)
 ONE_MAZE_MEME = replace(LAPTOP, env="disco-maze:layout=1", env_options=MAZES.env_options, steps=150_000)
+
+NOISES = ("still", "fresh", "drift", "channel")
+NOISY = replace(
+    VMPO_LAPTOP,
+    env="noisy-disco-maze",
+    env_options={"size": 11, "layout": 1, "lethal": False, "goal_reward": 0.0, "max_steps": 200},
+    steps=80_000,
+)
+LETHAL = replace(VMPO_LAPTOP, env_options={"size": 11, "layout": 0, "observation": "palette"}, steps=400_000)
 
 WORLDS: dict[str, dict[str, Variant]] = {
     "catch": {"V-MPO": Variant(config=CATCH), "clones itself": Variant(config=_clone(CATCH))},
@@ -142,6 +164,10 @@ WORLDS: dict[str, dict[str, Variant]] = {
         "no bonus": Variant(config=replace(SQUARE, agent="VMPO")),
         "true counts": Variant(config=replace(SQUARE, agent="VMPO-COUNT")),
     },
+    "mountain-car": {
+        "RECODE-AP": Variant(config=CAR),
+        "no bonus": Variant(config=replace(CAR, agent="VMPO")),
+    },
     "wandering": {
         "beta 3": Variant(config=_vmpo(SQUARE, loss={"intrinsic_weight": 3.0})),
         "beta 3, above its mean": Variant(
@@ -151,17 +177,32 @@ WORLDS: dict[str, dict[str, Variant]] = {
     "four-mazes": {
         "RECODE-AP": Variant(config=MAZES),
         "RECODE-AP, above its mean": Variant(config=_vmpo(MAZES, loss={"intrinsic_baseline": "mean"})),
+        "RECODE-AP, one trace of each": Variant(config=_vmpo(replace(MAZES, num_envs=32), batch_size=4)),
+        "true counts": Variant(config=replace(MAZES, agent="VMPO-COUNT")),
         "no bonus": Variant(config=replace(MAZES, agent="VMPO")),
     },
     "unequal-pay": {
         "units for each task": Variant(config=UNEQUAL),
         "one for all": Variant(config=_vmpo(UNEQUAL, value_per_task=False)),
+        "raw advantages": Variant(config=_vmpo(UNEQUAL, loss={"normalise_advantages": False})),
     },
     "generality": {
         "VMPO-RECODE-AP": Variant(config=ONE_MAZE),
         "VMPO": Variant(config=replace(ONE_MAZE, agent="VMPO")),
         "MEME-RECODE-AP": Variant(config=ONE_MAZE_MEME),
         "MEME": Variant(config=replace(ONE_MAZE_MEME, agent="MEME")),
+    },
+    "noise": {
+        f"{bonus} {noise}": Variant(
+            config=suited(replace(NOISY, env_options={**NOISY.env_options, "noise": noise}), f"VMPO-{bonus}")
+        )
+        for bonus in ("RECODE-AP", "RND", "BYOL-Explore")
+        for noise in NOISES
+    },
+    "lethal": {
+        "RECODE-AP": Variant(config=LETHAL),
+        "true counts": Variant(config=replace(LETHAL, agent="VMPO-COUNT")),
+        "no bonus": Variant(config=replace(LETHAL, agent="VMPO")),
     },
 }
 WATCHED = (
@@ -183,13 +224,44 @@ def config_of(variant: Variant, seed: int) -> RunConfig:
     )
 
 
-@dataclass(frozen=True)
+class PaidByPlace:
+    """What a learner is paid, and where: how much of the pay's variance lies between places."""
+
+    def __init__(self, agent: Any) -> None:
+        self._rows: list[tuple[Any, Any]] = []
+        update = agent.update
+
+        def keep(sequence: Any, weights: Any = None, intrinsic_targets: Any = None) -> Any:
+            steps = sequence.steps
+            paid = np.asarray(steps.intrinsic if intrinsic_targets is None else intrinsic_targets)
+            is_paid = ~np.asarray(steps.is_first)[1:]
+            place = np.asarray(steps.extras.get("place", np.zeros(paid.shape, np.int64)))
+            self._rows.append((place[1:][is_paid], paid[1:][is_paid]))
+            return update(sequence, weights, intrinsic_targets)
+
+        agent.update = keep
+
+    def take(self) -> float | None:
+        """Variance of the places' mean pay over that of all pay since the last call; None without any pay."""
+        rows, self._rows = self._rows, []
+        place = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in rows)])
+        paid = np.concatenate([np.zeros(0), *(part for _, part in rows)])
+        if len(paid) == 0 or paid.var() == 0:
+            return None
+        _, place = np.unique(place, return_inverse=True)
+        means = np.bincount(place, paid) / np.bincount(place)
+        return round(float(means[place].var() / paid.var()), 4)
+
+
+@dataclass
 class Points(runs.Watch):
-    """Keeps one point of the curve per report: episodes by task, places, and what the losses watch."""
+    """Keeps one point of the curve per report: episodes by task, places, pay, and what the losses watch."""
 
     forgets: bool = False
+    pay: PaidByPlace | None = None
 
     def prepare(self, run: Run) -> None:
+        self.pay = PaidByPlace(run.loop.roles.learner.agent)
         if self.forgets:
             agent: Any = run.loop.roles.learner.agent
             network: Any = run.loop.roles.inference.network
@@ -205,6 +277,7 @@ class Points(runs.Watch):
             "length": [_rounded(metrics.get(f"charts/episodic_length{x}")) for x in suffixes],
             "intrinsic_per_step": round(metrics.get("intrinsic/reward_mean", 0.0), 5),
             "places": metrics.get("coverage/places"),
+            "pay_by_place": None if self.pay is None else self.pay.take(),
             **{name: round(metrics[f"losses/{name}"], 6) for name in WATCHED if f"losses/{name}" in metrics},
         }
 
@@ -257,9 +330,9 @@ def describe(world: str, rows: Sequence[Row]) -> list[str]:
 def plot(world: str, rows: Sequence[Row]) -> Any:
     """Every run thin, the mean over seeds thick; several tasks are averaged."""
     measure = SHOWN.get(world, "success")
-    figure = new_figure(5.0, 3.2)
+    figure = new_figure(6.0, 3.6)
     panel = figure.subplots()
-    for colour, name in zip(COLOURS, WORLDS[world]):
+    for name, colour in colours_of(WORLDS[world]).items():
         own = [row for row in rows if row["variant"] == name]
         if own:
             curves = np.array([[_of_tasks(point[measure]) for point in row["points"]] for row in own])
@@ -268,7 +341,7 @@ def plot(world: str, rows: Sequence[Row]) -> Any:
     steps_below(panel)
     panel.set_title(world)
     panel.set_ylabel({"success": "share of episodes with reward", "return": "return"}.get(measure, measure))
-    panel.legend(fontsize=7, frameon=False)
+    legend_beside(figure, columns=2)
     panel.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -291,10 +364,13 @@ CLAIMS = {
     "cue-memory": "V-MPO remembers a cue with its recurrent state, and not without.",
     "trust-region": "The multiplier keeps the policy within its trust region; held at 0, it leaves.",
     "point-maze": "With RECODE's bonus the goal of a continuous maze is found, without it is not.",
+    "mountain-car": "Where pushing costs, RECODE's bonus finds the goal; without it, nothing is done.",
     "wandering": "A bonus that is worth more than the goal loses it; counted above its mean it does not.",
     "four-mazes": "One V-MPO network with RECODE-AP solves four mazes at once; without a bonus it does not.",
     "unequal-pay": "Tasks that pay very differently need units of values of their own.",
     "generality": "The same bonus helps MEME and V-MPO in the same maze.",
+    "noise": "Who takes prediction errors for novelty is paid for noise; who counts what it controls is not.",
+    "lethal": "Where one slip ends an episode, the goal is found with the bonus; without it, it is not.",
 }
 
 

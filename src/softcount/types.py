@@ -230,6 +230,8 @@ def map_arrays(function: Callable[..., Any], *trees: Any) -> Any:
     {'a': 11, 'b': (22, 33)}
     """
     first = trees[0]
+    if isinstance(first, np.ndarray):  # most are, and to ask for a mapping first takes long
+        return function(*trees)
     if isinstance(first, Mapping):
         return {key: map_arrays(function, *(tree[key] for tree in trees)) for key in first}
     if isinstance(first, tuple):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from softcount.envs.spaces import in_unit_range
 from softcount.hints import install, nearest
 from softcount.types import VectorEnv
 
@@ -170,7 +171,7 @@ def _toy(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, An
 def _gymnasium(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     import gymnasium
 
-    return gymnasium.make(name, **options)
+    return in_unit_range(gymnasium.make(name, **options))
 
 
 def _all_registered() -> list[str]:

@@ -247,10 +247,14 @@ def _sampling_behaviour(config: RunConfig, specs: Specs, seeds: Seeds, env_ids: 
 
 def _queue(config: RunConfig, specs: Specs, seeds: Seeds) -> Source:
     """A queue of fresh unrolls."""
-    vmpo = config.vmpo
-    return OnPolicyQueue(
+    vmpo, num_tasks = config.vmpo, len(specs.task_names)
+    queue = OnPolicyQueue(
         vmpo.unroll_length, vmpo.batch_size, config.num_envs, seed=seeds.replay, is_strict=vmpo.strict
     )
+    queue.share_of(
+        np.repeat(np.arange(num_tasks), config.num_envs // num_tasks)
+    )  # says now what batches would
+    return queue
 
 
 def plan_memory(
@@ -286,6 +290,12 @@ def build_representation(recipe: Recipe, specs: Specs, config: RunConfig, seed: 
 
 def build_evaluator(config: RunConfig, inference: Inference) -> Evaluator:
     """Builds an evaluator with environments of its own that plays what acts."""
+    episodes, num_tasks = config.evaluation_episodes, len(parse_tasks(config.env))
+    if episodes % num_tasks:
+        raise ValueError(
+            f"evaluation_episodes is {episodes}, but {config.env!r} names {num_tasks} tasks; "
+            f"expected a multiple of {num_tasks}, such as {(episodes // num_tasks + 1) * num_tasks}"
+        )
     env = make_env(config, config.evaluation_episodes, seeds_of(config.seed).evaluation)
     return Evaluator(env, inference)
 

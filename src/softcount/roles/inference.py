@@ -40,6 +40,7 @@ class Inference:
         self._played: Any = network.evaluating()  # the same parameters, as an evaluator plays them
         self.representation = None if representation is None else representation.to(device).eval()
         self.action_spec, self.device = action_spec, device
+        self._policy: State | None = None
 
     @property
     def dim(self) -> int | None:
@@ -47,7 +48,10 @@ class Inference:
         return None if self.representation is None else self.representation.dim
 
     def load(self, parameters: Parameters) -> None:
-        load_module(self.network, parameters.policy)
+        """Acts with these from now on; the very policy that was loaded last is there already."""
+        if parameters.policy is not self._policy:
+            load_module(self.network, parameters.policy)
+            self._policy = parameters.policy
         if self.representation is not None and parameters.representation is not None:
             load_module(self.representation, parameters.representation)
 
