@@ -47,6 +47,8 @@ class Settings:
     """What is done to whom, in order: ("kill", "memory"), ("hang", "memory"), ("pause", "client"), ..."""
     pause_s: float = 2.0
     """Between two faults, on average."""
+    calm_s: float = 0.0
+    """After the last one."""
     seed: int = 0
 
 
@@ -182,7 +184,7 @@ def _strike_all(settings: Settings, storm: Storm, memory: Supervised, clients: C
     struck = []
     for fault, who in settings.faults:
         time.sleep(float(rng.uniform(0.2, 1.8)) * settings.pause_s)
-        if fault == "full disk" and storm.disk is None:
+        if "full disk" in fault and storm.disk is None:
             continue
         if who == "memory":
             memory.look()
@@ -195,4 +197,5 @@ def _strike_all(settings: Settings, storm: Storm, memory: Supervised, clients: C
                 lambda a=actor: clients.pids[a] is not None,
             )
         struck.append(storm.strike(fault, role, seconds=float(rng.uniform(0.5, 2.5))))
+    time.sleep(settings.calm_s)
     return struck

@@ -100,6 +100,7 @@ def test_a_new_life_of_an_actor_begins_to_count_anew_and_the_old_one_counts_no_m
     scene.trainer.add(old[0], 10.0)
     scene.sequence = 0
     scene.trainer.add(scene.rows(incarnation=2), 10.0)
+    assert scene.trainer.num_rows == {0: 2 * ROWS}
     scene.trainer.add(old[1], 10.0)
     assert scene.trainer.num_rows == {0: 2 * ROWS}
 
