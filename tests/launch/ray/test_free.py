@@ -135,8 +135,8 @@ def test_when_the_trainer_dies_all_go_back_to_the_last_checkpoint(tmp_path):
     run = Run.create(tmp_path / "run", replace(CONFIG, runtime=ON_RAY))
     train_until(run, further(run, 1000))
     run.save()
-    kept, memory = run.loop.num_steps, run.loop.memory.state_dict()
     train_until(run, further(run, 1000))
+    kept = run.loop.num_steps  # it takes a checkpoint when it stops
     os.kill(pid_of(run, "trainer"), signal.SIGKILL)
     with pytest.warns(UserWarning, match=f"all roles go back to step {kept:,}"):
         train_until(run, lambda: restarts_of(run, "trainer"))
@@ -145,7 +145,6 @@ def test_when_the_trainer_dies_all_go_back_to_the_last_checkpoint(tmp_path):
     assert rows == sorted(set(rows))
     train_until(run, further(run, 500))
     run.close()
-    assert memory  # it was there to go back to
 
 
 @pytest.mark.slow

@@ -44,6 +44,15 @@ def test_the_memory_is_known_by_its_process_and_epoch():
     assert role.numbers == {"requests": 7.0}
 
 
+def test_what_was_said_before_a_life_began_is_not_listened_to():
+    role = Watched("actor 0", None)
+    role.take(Pulse(is_ready=False))
+    role.answer = "on its way"
+    role.trust()
+    assert role.is_ready
+    assert role.answer is None
+
+
 def test_rates_are_per_second_between_two_signs_of_one_process():
     role = Watched("actor 0", None)
     role.take(Pulse(numbers={"rows": 100.0}))

@@ -156,7 +156,6 @@ class FreeLoop:
             if not (role.is_ready or role.is_away or self._is_paused or self._is_reviving):
                 self._revive(number)
                 self._call(self.actors[number].go_on.remote)
-                role.is_ready = True
 
     def _revive(self, number: int) -> None:
         """Gives a new process of an actor its life: new episodes, and the bandits of the last checkpoint."""
@@ -192,6 +191,7 @@ class FreeLoop:
         self.incarnations[number] = new_incarnation(at_least=self.incarnations[number])
         start = partial(self.actors[number].start.remote, self.incarnations[number], num_rows)
         self._call(start)
+        self.supervisor.roles[actor_name(number)].trust()
 
     def step(self) -> None:
         """Lets the roles work for a moment."""

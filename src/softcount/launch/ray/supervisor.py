@@ -62,6 +62,10 @@ class Watched:
         self.heard, self.is_away, self.answer = now, False, None
         return came_back
 
+    def trust(self) -> None:
+        """Takes it for ready, whatever it said before: a sign of life on its way is not listened to."""
+        self.is_ready, self.answer, self.asked = True, None, time.monotonic()
+
 
 class Supervisor:
     """Asks all roles now and then; `tick` is called often and never waits."""
