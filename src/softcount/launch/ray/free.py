@@ -21,7 +21,7 @@ import ray
 from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from softcount.config import RunConfig
+from softcount.config import RunConfig, only_read
 from softcount.launch.build import build_inference, check, look_at_world, parse_agent, plan_of
 from softcount.launch.local import StateLost
 from softcount.launch.ray import memory_host, once
@@ -57,6 +57,7 @@ class FreeLoop:
 
     def __init__(self, config: RunConfig, folder: Path, cluster: Cluster | None = None) -> None:
         """Starts every role, on a cluster that is there, or on the one that the configuration says."""
+        config = only_read(config)
         check(config)
         if parse_agent(config.agent).agent == "vmpo" and config.vmpo.strict:
             raise ValueError(

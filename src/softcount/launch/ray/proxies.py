@@ -13,7 +13,7 @@ from typing import Any
 
 import ray
 
-from softcount.config import RunConfig
+from softcount.config import RunConfig, only_read
 from softcount.launch.build import (
     Specs,
     build_actor,
@@ -75,6 +75,7 @@ class LockstepLoop(LocalLoop):
 
     def __init__(self, config: RunConfig, cluster: Cluster | None = None) -> None:
         """Starts every role, on a cluster that is there, or on the one that the configuration says."""
+        config = only_read(config)
         check(config)
         specs, _ = look_at_world(config)
         self._stack = ExitStack()
