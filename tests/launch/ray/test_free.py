@@ -100,6 +100,7 @@ def check_reports(reports):
     assert metrics["replay/ratio"] == pytest.approx(TINY.meme.replay.replay_ratio, rel=0.2)
     assert 0 <= metrics["runtime/parameter_lag"] <= 3 * ON_RAY.publish_every + 2
     assert metrics["runtime/restarts"] >= 2
+    assert metrics["runtime/backlog"] >= 0
 
 
 @pytest.mark.slow
