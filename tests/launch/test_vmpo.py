@@ -15,7 +15,8 @@ from softcount import store
 from softcount.agents.body import inputs_of
 from softcount.agents.vmpo.network import VmpoNetwork
 from softcount.launch.build import build, build_evaluator
-from softcount.runs.run import METRICS, Run, make_loop
+from softcount.runs.folder import METRICS
+from softcount.runs.run import Run, make_loop
 from softcount.taxonomy import EMBEDDINGS, ON_EMBEDDINGS, WHOLE
 from softcount.tensors import load_module, to_tensors
 from softcount.types import map_arrays
