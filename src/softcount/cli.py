@@ -23,6 +23,7 @@ from softcount.parser import Parser, UsageError
 
 if TYPE_CHECKING:
     from softcount.config import RunConfig
+    from softcount.fitting import Spaces
     from softcount.runs.run import Run
 
 STOPPED = 130
@@ -108,9 +109,10 @@ def train(arguments: list[str]) -> int:
     config = tyro.cli(RunConfig, args=rest, default=default, prog="softcount train")
     folder = known.run or Path("runs") / f"{_plain(config.env)}__{config.agent}__{config.seed}__{_stamp()}"
     _with_allocator(arguments if known.run else [*arguments, "--run", str(folder)], "train")
+    from softcount.fitting import describe
     from softcount.runs.run import Run
 
-    return _follow(Run.create(folder, config))
+    return _follow(Run.create(folder, config), describe(config, known.spaces) if known.spaces else "")
 
 
 def _first_options() -> Parser:
@@ -128,6 +130,7 @@ def _first_options() -> Parser:
         help=f"where all values start: {', '.join(PRESETS)} [laptop]",
     )
     first.add_argument("--env", metavar="E", help="environment, or several tasks with commas between them")
+    first.add_argument("--env-import", metavar="MODULE", help="imported first, to register --env gym/ID")
     first.add_argument(
         "--env-options", nargs="*", default=[], metavar="NAME=VALUE ...", help="such as size=11 layout=0"
     )
@@ -138,14 +141,19 @@ def _first_options() -> Parser:
 
 def _preset(known: argparse.Namespace) -> RunConfig:
     """Returns the values that the other options start from."""
-    from softcount.envs.make import parse_option
+    from softcount.envs.make import parse_option, with_import
+    from softcount.fitting import agent_for
     from softcount.presets import PRESETS, suited
 
     if known.preset not in PRESETS:
         raise UsageError(
             f"no preset is called {known.preset!r}{nearest(known.preset, PRESETS)} ({', '.join(PRESETS)})"
         )
-    default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
+    if known.env_import is not None:
+        known.env = with_import(known.env or "", known.env_import)
+    known.spaces = _own_spaces(known)
+    agent = known.agent or (agent_for(known.spaces) if known.spaces else PRESETS[known.preset].agent)
+    default = suited(PRESETS[known.preset], agent, known.spaces)
     if known.env is not None and known.env != default.env:
         options = default.env_options if _are_of_one_family(known.env, default.env) else {}
         default = replace(default, env=known.env, env_options=options)
@@ -154,6 +162,16 @@ def _preset(known: argparse.Namespace) -> RunConfig:
         episodes = min(default.evaluation_episodes, max(known.num_envs, 1))
         default = replace(default, num_envs=known.num_envs, evaluation_episodes=episodes)
     return default
+
+
+def _own_spaces(known: argparse.Namespace) -> Spaces | None:
+    """The spaces of an environment that no preset was made for."""
+    from softcount.envs.make import is_own, parse_option, specs_of
+    from softcount.fitting import Spaces
+
+    if known.env is None or not is_own(known.env):
+        return None
+    return Spaces(*specs_of(known.env, dict(map(parse_option, known.env_options))))
 
 
 def _with_named_agent(arguments: list[str]) -> list[str]:
@@ -312,7 +330,7 @@ def _parser(command: str, function: Callable[[list[str]], int]) -> Parser:
     return Parser(f"softcount {command}", description=function.__doc__)
 
 
-def _follow(run: Run) -> int:
+def _follow(run: Run, choice: str = "") -> int:
     """Trains and shows how it goes; a reader of the output that goes away stops it as Ctrl-C does."""
     from softcount.runs.display import Display
     from softcount.runs.stop import StopOnSignal
@@ -320,6 +338,10 @@ def _follow(run: Run) -> int:
     title = f"{run.config.agent} on {run.config.env}"
     with StopOnSignal() as is_stopped, Display(title, run.config.steps) as display:
         display.say(f"run folder: {run.folder}")
+        if choice:
+            display.say(choice)
+        if not run.loop.roles.actor.keeps_episodes():
+            display.say(f"{run.config.env} cannot save its state: if this run is resumed, new episodes begin")
         for step, metrics in run.train(lambda: is_stopped() or not display.is_read):
             display.show(step, metrics)
     run.close()

@@ -198,13 +198,19 @@ class Actor:
             self.episodes.append(Episode(extrinsic, intrinsic, int(length) - 1, task, int(condition[i])))
         self.totals[:, is_last] = 0.0
 
-    def state_dict(self) -> State:
+    def keeps_episodes(self) -> bool:
+        """Whether the worlds can be saved within an episode; else a resumed run begins new ones."""
+        return self._env_state() is not None
+
+    def _env_state(self) -> State | None:
         try:
-            env = self.env.get_state()
+            return self.env.get_state()
         except NotImplementedError:
-            env = None
+            return None
+
+    def state_dict(self) -> State:
         return {
-            "env": env,
+            "env": self._env_state(),
             "timestep": {name: part for name, part in self.timestep._asdict().items() if part is not None},
             "state": self.state,
             "feature_state": self.feature_state,
