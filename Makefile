@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*)
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: install demo test slow check format bench clean sanitize sanitize-quick mutants mutants-tenth
+.PHONY: install demo test slow check format bench docs wheel test-wheel clean sanitize sanitize-quick mutants mutants-tenth chaos
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
@@ -39,7 +39,17 @@ format: install
 	$(BIN)/ruff check --fix .
 
 bench: install  ## the memory against a flat nearest-neighbour search
-	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python -m benchmarks.memory
+
+docs: install  ## the documentation as a site in build/site, every link checked
+	$(BIN)/python scripts/docs_site.py --out build/site
+
+wheel: install  ## a wheel and an sdist in dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --wheel --sdist --outdir dist .
+
+test-wheel: wheel  ## installs both into empty environments and does there what the README says
+	$(BIN)/python scripts/try_install.py dist --agent
 
 sanitize: install  ## the memory under address, undefined and thread sanitizers (gcc, Linux)
 	$(call sanitized,address,address$(comma)undefined,all,)
@@ -55,6 +65,9 @@ mutants: install  ## makes one line wrong at a time; a test must notice each (do
 mutants-tenth: install  ## a tenth of them, chosen by the commit
 	PYTHONPATH=tests $(BIN)/python -m mutants --tenth
 
+chaos: install  ## processes killed, hung and starved at random: nothing may be lost or counted twice
+	PYTHONPATH=tests $(BIN)/python -m chaos
+
 # Builds native modules with sanitizers, as $(1), and tests them. The runtime has to be loaded before Python, and
 # C++'s with it, or it does not find what throws; leaks are not looked for, since Python keeps what it likes. Addresses are not randomised for ThreadSanitizer.
 comma := ,
@@ -69,4 +82,4 @@ define sanitized
 endef
 
 clean:
-	rm -rf $(VENV) build demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build demo dist .pytest_cache .mypy_cache .ruff_cache

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.montezuma import SMALL_ATARI
+from experiments.agent.montezuma import SMALL_ATARI
 from softcount.config import RunConfig
 from softcount.launch.local import LocalLoop
 from softcount.measure.machine import machine

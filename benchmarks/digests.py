@@ -111,6 +111,8 @@ def digest(tree: Any) -> str:
 
 
 def leaves(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if name == "rng" and isinstance(tree, str):  # the same generator, whichever way it is written
+        tree = json.loads(tree)
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield from leaves(value, str(key))

@@ -1,6 +1,6 @@
 """Times the whole exact update of the memory against a flat nearest-neighbour search alone.
 
-    python benchmarks/memory.py [--quick] [--out results/memory/benchmark.json]
+    python -m benchmarks.memory [--quick] [--out results/memory/benchmark.json]
 
 The reference is the faster of faiss's two flat-search paths, doing only its k = 20 search: the one
 that ships is often not the faster one at these sizes. One thread each, CPU time; in every cell the
@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import faiss
 import numpy as np
 
-from softcount.envs.streams import filled_state, make_stream
+from experiments.memory.streams import filled_state, make_stream
 from softcount.measure.machine import processor
 from softcount.memory import RecodeConfig
 from softcount.memory.native_engine import NativeEngine

@@ -14,6 +14,7 @@ import sys
 import numpy as np
 
 from softcount import RecodeConfig, RecodeMemory
+from softcount.hints import install
 
 MOMENTS = (1_000, 10_000, 100_000)
 WALLS = ((-0.35, -1.0, 0.45), (0.35, -0.45, 1.0))  # x, from y, to y
@@ -71,7 +72,7 @@ def draw(path, rewards, snapshots, picture):
         import matplotlib.pyplot as plt
         from matplotlib.colors import LogNorm
     except ImportError:
-        print("no picture without matplotlib: pip install softcount[plots]")
+        print(f"no picture without matplotlib: {install('plots')}")
         return
     figure, panels = plt.subplot_mosaic(
         [["a0", "a1", "a2"], ["r0", "r1", "r2"], ["time"] * 3],

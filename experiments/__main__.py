@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from experiments.figures import registry
+from experiments import figure
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,16 +20,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="laptop (default): run and draw it here; paper: only print the commands of the paper's own runs",
     )
     parser.add_argument("--plot-only", action="store_true", help="draw what is there, run nothing")
-    parser.add_argument("--seeds", type=int, nargs="+", help="run these seeds only (figures of runs)")
+    parser.add_argument("--seeds", type=int, nargs="+", help="run these seeds only")
+    parser.add_argument("--only", metavar="TEXT", help="run only what has this in the name of its file")
     parsed = parser.parse_args(arguments)
     try:
         for name in parsed.names:
             if name == "list":
-                print(registry.listing())
+                print(figure.listing())
             elif parsed.scale == "paper":
-                print(registry.paper_scale_of(name))
+                print(figure.paper_scale_of(name))
             else:
-                registry.make(name, seeds=parsed.seeds, plot_only=parsed.plot_only)
+                figure.make(name, seeds=parsed.seeds, only=parsed.only, plot_only=parsed.plot_only)
     except (ValueError, OSError, RuntimeError, ImportError, MemoryError) as error:
         print(f"softcount figure: {error}", file=sys.stderr)
         return 1

@@ -25,7 +25,7 @@ def test_counts_in_2d_draws_and_does_without_matplotlib(tmp_path, monkeypatch, c
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     example.main(tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()
-    assert "pip install softcount[plots]" in capsys.readouterr().out
+    assert 'pip install ".[plots]"' in capsys.readouterr().out
 
 
 def test_the_walker_respects_walls_and_borders():

@@ -58,17 +58,12 @@ def test_six_runs_lose_one_at_each_end():
     assert scores.interquartile_mean(np.array([[1.0, 2, 3], [4, 9, 60]])) == pytest.approx(4.5)
 
 
-def test_the_optimality_gap_ignores_what_lies_above_the_threshold():
-    assert scores.optimality_gap(np.array([[0.5, 3.0]])) == pytest.approx(0.25)
-
-
 @pytest.mark.parametrize("shape", [(3, 8), (6, 8), (5, 3), (1, 7)])
 def test_aggregates_are_those_of_rliable(rliable, shape):
     _, metrics = rliable
     runs = np.random.default_rng(shape).normal(size=shape)
     assert scores.interquartile_mean(runs) == pytest.approx(metrics.aggregate_iqm(runs), rel=1e-12)
     assert scores.mean(runs) == pytest.approx(metrics.aggregate_mean(runs), rel=1e-12)
-    assert scores.optimality_gap(runs) == pytest.approx(metrics.aggregate_optimality_gap(runs), rel=1e-12)
 
 
 def test_intervals_are_those_of_rliable(rliable):

@@ -28,10 +28,11 @@ from softcount import store
 from softcount.types import State
 
 MANIFEST, ANNOUNCED = "manifest.json", "announced.json"
-FORMAT = "softcount-checkpoint-2"
+FORMAT = "softcount-checkpoint-3"
 """What is written; raised when a role keeps other fields, so that what is older can be told apart."""
-READABLE = ("softcount-checkpoint-1", FORMAT)
-"""Manifests of these are alike. In the first, an actor kept bandits, and rows did not know their task."""
+READABLE = ("softcount-checkpoint-1", "softcount-checkpoint-2", FORMAT)
+"""Manifests of these are alike. In the first, an actor kept bandits, and rows did not know their task. In the
+second, some environments had generators in an encoding of their own."""
 ATTEMPTS = 10
 """How often a checkpoint is read that a training run keeps replacing."""
 
@@ -135,11 +136,14 @@ def _write_files(
         store.save(folder / _segment_file(name), make(), kind="replay-segment", makes_folder=False)
 
 
-def read(folder: Path, formats: Container[str] = (FORMAT,)) -> Checkpoint:
+def read(
+    folder: Path, formats: Container[str] = (FORMAT,), *, only: Container[str] | None = None
+) -> Checkpoint:
     """Reads the last complete checkpoint, or says plainly why there is none to use.
 
     One of an older format is refused, unless `formats` names it: its roles kept other fields. A run that
-    trains meanwhile may replace the files while they are read; then the newer ones are.
+    trains meanwhile may replace the files while they are read; then the newer ones are. `only` leaves out
+    all parts but some, and the replay's segments.
     """
     for attempt in range(ATTEMPTS):
         manifest = _read_manifest(folder / MANIFEST)
@@ -151,13 +155,18 @@ def read(folder: Path, formats: Container[str] = (FORMAT,)) -> Checkpoint:
                 f"continues {FORMAT!r}: resume it with the version that wrote it, or train anew"
             )
         try:
-            return _load(folder, manifest)
+            return _load(folder, manifest if only is None else _choose(manifest, only))
         except store.StoreError as error:
             if attempt + 1 == ATTEMPTS or _read_manifest(folder / MANIFEST) == manifest:
                 raise CheckpointError(
                     f"the checkpoint of step {manifest['step']} is damaged: {error}"
                 ) from error
     raise AssertionError("the last attempt returns or raises")
+
+
+def _choose(manifest: State, only: Container[str]) -> State:
+    parts = {name: file for name, file in manifest["parts"].items() if name in only}
+    return manifest | {"parts": parts, "segments": []}
 
 
 def _load(folder: Path, manifest: State) -> Checkpoint:

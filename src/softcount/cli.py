@@ -1,25 +1,34 @@
-"""The command line: train, resume, evaluate, inspect, report, figure, list."""
+"""The command line: train, resume, evaluate, inspect, report, watch, figure, list.
+
+What a command needs is imported when it is called: `softcount --help` answers at once, and in an
+install without extras.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import tyro
+from softcount import __version__
+from softcount.hints import install, nearest
+from softcount.parser import Parser, UsageError
 
-from softcount.config import READERS, RunConfig, parts_read
-from softcount.envs.make import NOISY, parse_option
-from softcount.presets import PRESETS, suited
-from softcount.runs.allocator import ALLOCATOR
+if TYPE_CHECKING:
+    from softcount.config import RunConfig
+    from softcount.runs.run import Run
 
 STOPPED = 130
 """What shells return for a command that was interrupted."""
+BROKEN_PIPE = 141
+"""What shells return for a command whose reader went away."""
 
 USAGE = """usage: softcount COMMAND ...
 
@@ -29,57 +38,73 @@ USAGE = """usage: softcount COMMAND ...
   softcount inspect RUN                  look into its memory: ages, counts, coverage, pictures
   softcount figure list | NAME           run and draw the paper's figures, or see which there are
   softcount report RUN...                one HTML file that shows a run, or compares several
+  softcount watch RUN...                 the same as a live page, while the runs train
   softcount list                         agents, bonuses, representations, environments, presets
 
-`softcount COMMAND --help` explains each; `softcount train --help` lists every field.
+`softcount COMMAND --help` explains each; `softcount --version` says which this is.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; errors of the user are one line, not a traceback."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _survive_plain_terminals()
+    try:
+        return _run(arguments)
+    except BrokenPipeError:  # `softcount list | head`: the reader has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  Python's last flush would complain
+        return BROKEN_PIPE
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return 0
+    if arguments[0] in ("-V", "--version"):
+        print(f"softcount {__version__}")
+        return 0
     command, rest = arguments[0], arguments[1:]
     if command not in COMMANDS:
-        print(f"softcount: no command is called {command!r}\n\n{USAGE}", file=sys.stderr)
+        print(f"softcount: no command is called {command!r}{nearest(command, COMMANDS)}\n", file=sys.stderr)
+        print(USAGE, file=sys.stderr)
         return 2
     try:
-        return COMMANDS[command](rest)
+        code = COMMANDS[command](rest)
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print("\nstopped at once; a run continues from its last checkpoint", file=sys.stderr)
         return STOPPED
-    except (ValueError, OSError, RuntimeError, ImportError, MemoryError) as error:
-        print(f"softcount {command}: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        raise
+    except ModuleNotFoundError as error:
+        needed = f"it needs {error.name}, which is not installed: {install('agent')}"
+        print(f"softcount {command}: {needed if _is_foreign(error) else error}", file=sys.stderr)
         return 1
+    except (ValueError, OSError, RuntimeError, ImportError, MemoryError) as error:
+        is_usage = isinstance(error, UsageError)
+        hint = f"\n`softcount {command} --help` explains the options" if is_usage else ""
+        print(f"softcount {command}: {error}{hint}", file=sys.stderr)
+        return 2 if is_usage else 1
 
 
 def train(arguments: list[str]) -> int:
     """softcount train NAME: trains any agent of the paper's taxonomy."""
-    first = argparse.ArgumentParser("softcount train", add_help=False, allow_abbrev=False)
-    first.add_argument("--preset", choices=sorted(PRESETS), default="laptop")
-    first.add_argument("--run", type=Path)
-    first.add_argument("--env-options", nargs="*", default=[], metavar="NAME=VALUE")
-    first.add_argument("--agent")
-    first.add_argument("--env")
-    known, rest = first.parse_known_args(arguments)
-    if rest and not rest[0].startswith("-"):
-        known.agent, rest = rest[0], rest[1:]
-    default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
-    if known.env is not None and known.env != default.env:
-        options = default.env_options if _are_of_one_family(known.env, default.env) else {}
-        default = replace(default, env=known.env, env_options=options)
-    default = replace(default, env_options=default.env_options | dict(map(parse_option, known.env_options)))
-    description = (
-        f"Trains an agent named as in the paper. First of all: --preset {'|'.join(PRESETS)} chooses the "
-        "values below, --env-options size=11 layout=0 sets options of the environment, --env a:size=7,b "
-        "names several tasks, --run FOLDER says where to write."
-    )
+    import tyro
+
+    from softcount.config import RunConfig
+    from softcount.options import check_words
+    from softcount.train_help import full_help, short_help
+
+    first = _first_options()
+    known, rest = first.parse_known_args(_with_named_agent(arguments))
+    default = _preset(known)
+    if known.help or known.help_all:
+        print((full_help if known.help_all else short_help)(default, first))
+        return 0
     _check_read(default.agent, rest)
-    config = tyro.cli(
-        RunConfig, args=rest, default=default, prog="softcount train NAME", description=description
-    )
+    check_words(rest, default)
+    config = tyro.cli(RunConfig, args=rest, default=default, prog="softcount train")
     folder = known.run or Path("runs") / f"{_plain(config.env)}__{config.agent}__{config.seed}__{_stamp()}"
     _with_allocator(arguments if known.run else [*arguments, "--run", str(folder)], "train")
     from softcount.runs.run import Run
@@ -87,9 +112,66 @@ def train(arguments: list[str]) -> int:
     return _follow(Run.create(folder, config))
 
 
+def _first_options() -> Parser:
+    """The options that decide what the others start from, and where a run is written."""
+    from softcount.presets import PRESETS
+
+    first = Parser("softcount train", add_help=False)
+    first.add_argument("-h", "--help", action="store_true", help="this page")
+    first.add_argument("--help-all", action="store_true", help="every option of the agent")
+    first.add_argument("--agent", metavar="NAME", help="the same as NAME alone")
+    first.add_argument(
+        "--preset",
+        default="laptop",
+        metavar="P",
+        help=f"where all values start: {', '.join(PRESETS)} [laptop]",
+    )
+    first.add_argument("--env", metavar="E", help="environment, or several tasks with commas between them")
+    first.add_argument(
+        "--env-options", nargs="*", default=[], metavar="NAME=VALUE ...", help="such as size=11 layout=0"
+    )
+    first.add_argument("--run", type=Path, metavar="FOLDER", help="where to write [a new folder under runs/]")
+    first.add_argument("--num-envs", type=int, help=argparse.SUPPRESS)
+    return first
+
+
+def _preset(known: argparse.Namespace) -> RunConfig:
+    """Returns the values that the other options start from."""
+    from softcount.envs.make import parse_option
+    from softcount.presets import PRESETS, suited
+
+    if known.preset not in PRESETS:
+        raise UsageError(
+            f"no preset is called {known.preset!r}{nearest(known.preset, PRESETS)} ({', '.join(PRESETS)})"
+        )
+    default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
+    if known.env is not None and known.env != default.env:
+        options = default.env_options if _are_of_one_family(known.env, default.env) else {}
+        default = replace(default, env=known.env, env_options=options)
+    default = replace(default, env_options=default.env_options | dict(map(parse_option, known.env_options)))
+    if known.num_envs is not None:  # an evaluation plays at most as many episodes side by side
+        episodes = min(default.evaluation_episodes, max(known.num_envs, 1))
+        default = replace(default, num_envs=known.num_envs, evaluation_episodes=episodes)
+    return default
+
+
+def _with_named_agent(arguments: list[str]) -> list[str]:
+    """Turns the agent's name, which may stand anywhere, into an option."""
+    from softcount.taxonomy import AGENTS
+
+    for i, word in enumerate(arguments):
+        is_value = i > 0 and arguments[i - 1].startswith("--")
+        is_named = word.partition("-")[0].upper() in AGENTS and not (
+            is_value and arguments[i - 1] != "--help"
+        )
+        if is_named or (i == 0 and not word.startswith("-")):
+            return ["--agent", word, *arguments[:i], *arguments[i + 1 :]]
+    return arguments
+
+
 def resume(arguments: list[str]) -> int:
     """softcount resume RUN: continues exactly where the last checkpoint was taken."""
-    parser = argparse.ArgumentParser("softcount resume", description=resume.__doc__)
+    parser = _parser("resume", resume)
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--steps", type=int, help="train to this many steps in all")
     parsed = parser.parse_args(arguments)
@@ -97,12 +179,15 @@ def resume(arguments: list[str]) -> int:
     from softcount.runs.run import Run
 
     new_values = {} if parsed.steps is None else {"steps": parsed.steps}
-    return _follow(Run.resume(parsed.run, **new_values))
+    run = Run.resume(parsed.run, **new_values)
+    if run.loop.num_steps >= run.config.steps and parsed.steps is None:
+        print(f"all {run.config.steps:,} steps are done; `--steps N` trains to more in all", file=sys.stderr)
+    return _follow(run)
 
 
 def evaluate(arguments: list[str]) -> int:
     """softcount evaluate RUN: plays episodes with what the run has learned; the run stays as it is."""
-    parser = argparse.ArgumentParser("softcount evaluate", description=evaluate.__doc__)
+    parser = _parser("evaluate", evaluate)
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--episodes", type=int, default=10, help="how many (at most the run's environments)")
     parser.add_argument("--gif", type=Path, help="write the first episode as an animation")
@@ -115,7 +200,7 @@ def evaluate(arguments: list[str]) -> int:
 
 def inspect(arguments: list[str]) -> int:
     """softcount inspect RUN: numbers and pictures of the run's memory and coverage."""
-    parser = argparse.ArgumentParser("softcount inspect", description=inspect.__doc__)
+    parser = _parser("inspect", inspect)
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--out", type=Path, help="where to put pictures (default: RUN/pictures)")
     parsed = parser.parse_args(arguments)
@@ -135,7 +220,7 @@ def figure(arguments: list[str]) -> int:
 
 def report(arguments: list[str]) -> int:
     """softcount report RUN...: writes one HTML file that shows a run, or compares several."""
-    parser = argparse.ArgumentParser("softcount report", description=report.__doc__)
+    parser = _parser("report", report)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs")
     parser.add_argument(
         "--out", type=Path, help="file to write (default: RUN/report.html; report.html here for several runs)"
@@ -148,10 +233,36 @@ def report(arguments: list[str]) -> int:
     return 0
 
 
+def watch(arguments: list[str]) -> int:
+    """softcount watch RUN...: a live page of runs while they train, on this machine alone."""
+    parser = _parser("watch", watch)
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="folders of runs, or folders that hold runs"
+    )
+    parser.add_argument("--port", type=int, default=0, help="port of 127.0.0.1 (default: any that is free)")
+    parsed = parser.parse_args(arguments)
+    from softcount.report.read_run import find_runs
+    from softcount.report.watch import WatchServer
+
+    with WatchServer(find_runs(parsed.runs), parsed.port) as server:
+        number = len(server.runs.runs)
+        print(
+            f"watching {number} run{'s' * (number > 1)}; Ctrl-C ends the watching, not the training",
+            flush=True,
+        )
+        print(server.url, flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
 def show_list(arguments: list[str]) -> int:
     """softcount list: everything that can be named on the command line."""
-    argparse.ArgumentParser("softcount list", description=show_list.__doc__).parse_args(arguments)
+    _parser("list", show_list).parse_args(arguments)
     from softcount.envs.make import listing
+    from softcount.presets import PRESETS
     from softcount.taxonomy import AGENTS, EMBEDDINGS, ON_EMBEDDINGS, WHOLE
 
     print("agents           " + ", ".join(AGENTS))
@@ -172,28 +283,32 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evaluate": evaluate,
     "inspect": inspect,
     "report": report,
+    "watch": watch,
     "figure": figure,
     "list": show_list,
 }
 
 
-def _follow(run: object) -> int:
-    """Trains and shows how it goes."""
+def _parser(command: str, function: Callable[[list[str]], int]) -> Parser:
+    return Parser(f"softcount {command}", description=function.__doc__)
+
+
+def _follow(run: Run) -> int:
+    """Trains and shows how it goes; a reader of the output that goes away stops it as Ctrl-C does."""
     from softcount.runs.display import Display
-    from softcount.runs.run import Run
     from softcount.runs.stop import StopOnSignal
 
-    assert isinstance(run, Run)
-    print(f"run folder: {run.folder}")
     title = f"{run.config.agent} on {run.config.env}"
     with StopOnSignal() as is_stopped, Display(title, run.config.steps) as display:
-        for step, metrics in run.train(is_stopped):
+        display.say(f"run folder: {run.folder}")
+        for step, metrics in run.train(lambda: is_stopped() or not display.is_read):
             display.show(step, metrics)
     run.close()
     if run.loop.num_steps >= run.config.steps:
         return 0
     print(
-        f"stopped at step {run.loop.num_steps:,}; `softcount resume {run.folder}` goes on from there",
+        f"stopped at step {run.loop.num_steps:,}; `softcount resume {shlex.quote(str(run.folder))}` "
+        "goes on from there",
         file=sys.stderr,
     )
     return STOPPED
@@ -201,19 +316,23 @@ def _follow(run: object) -> int:
 
 def _with_allocator(arguments: list[str], command: str) -> None:
     """Starts the process anew with settings that glibc reads only at its start."""
+    from softcount.runs.allocator import ALLOCATOR
+
     if not sys.platform.startswith("linux") or any(name in os.environ for name in ALLOCATOR):
         return
     environment = {**os.environ, **ALLOCATOR}
-    os.execve(sys.executable, [sys.executable, "-m", "softcount.cli", command, *arguments], environment)
+    os.execve(sys.executable, [sys.executable, "-m", "softcount", command, *arguments], environment)
 
 
 def _check_read(agent: str, options: Sequence[str]) -> None:
     """Refuses an option of a part that the agent does not read."""
+    from softcount.config import READERS, parts_read
+
     read = parts_read(agent)
     for option in options:
         part = option.removeprefix("--").partition(".")[0]
         if option.startswith("--") and part in READERS and part not in read:
-            raise ValueError(
+            raise UsageError(
                 f"{option.partition('=')[0]} would do nothing: {agent} does not read {part!r}, "
                 f"{READERS[part]} would; it reads {', '.join(read)}"
             )
@@ -232,11 +351,13 @@ def _checkout() -> Path:
 
 def _is_softcount(project: Path) -> bool:
     """Says whether a project file is this project's: others have experiments too."""
-    return project.is_file() and 'name = "softcount"' in project.read_text().splitlines()
+    return project.is_file() and 'name = "softcount"' in project.read_text(encoding="utf-8").splitlines()
 
 
 def _are_of_one_family(env: str, other: str) -> bool:
     """Whether both are games of one console, say: then they have the same options."""
+    from softcount.envs.make import NOISY
+
     (family, slash, _), (family_of_other, _, _) = (e.removeprefix(NOISY).partition("/") for e in (env, other))
     return bool(slash) and family == family_of_other
 
@@ -250,6 +371,18 @@ def _plain(env: str) -> str:
 
 def _stamp() -> str:
     return time.strftime("%Y%m%d-%H%M%S")
+
+
+def _is_foreign(error: ModuleNotFoundError) -> bool:
+    """Whether a package is missing, and not a module of this one."""
+    return error.name is not None and not error.name.startswith("softcount")
+
+
+def _survive_plain_terminals() -> None:
+    """Where the terminal cannot write a sign such as β, a question mark stands for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":

@@ -111,11 +111,6 @@ def interquartile_mean(scores: Array) -> float:
     return float(ordered[cut : len(ordered) - cut].mean())
 
 
-def optimality_gap(scores: Array, threshold: float = 1.0) -> float:
-    """Returns by how much runs fall short of the threshold on average."""
-    return float(threshold - np.minimum(_checked(scores), threshold).mean())
-
-
 def with_interval(
     scores: Array,
     aggregate: Callable[[Array], float] = interquartile_mean,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
@@ -66,6 +67,41 @@ def load(path: str | os.PathLike[str], *, kind: str) -> State:
         raise StoreError(f"{path} holds no usable state: {error}") from error
     if not isinstance(state, dict):
         raise StoreError(f"{path} holds {type(state).__name__} in place of named fields")
+    return state
+
+
+def pack(state: State) -> bytes:
+    """Returns a state as bytes, for messages and journals; whoever keeps them adds a checksum.
+
+    >>> unpack(pack({"rows": np.arange(3), "kind": "observe"}))
+    {'rows': array([0, 1, 2]), 'kind': 'observe'}
+    """
+    arrays: dict[str, Array] = {}
+    tree = _split(state, "", arrays)
+    listed = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
+    header = json.dumps([tree, listed], separators=(",", ":"), allow_nan=True).encode()
+    parts = [len(header).to_bytes(8, "little"), header, b" " * (-len(header) % 8)]
+    for array in arrays.values():
+        parts += [array.tobytes(), bytes(-array.nbytes % 8)]  # each starts where its numbers can be read
+    return b"".join(parts)
+
+
+def unpack(content: bytes) -> State:
+    """Returns the state that `pack` was given; its arrays are views of the bytes and cannot be written to."""
+    try:
+        start = 8 + int.from_bytes(content[:8], "little")
+        tree, listed = json.loads(content[8:start])
+        arrays, start = {}, start + -start % 8
+        for name, dtype, shape in listed:
+            arrays[name] = np.frombuffer(content, dtype, math.prod(shape), start).reshape(shape)
+            start += arrays[name].nbytes + -arrays[name].nbytes % 8
+        state = _join(tree, arrays)
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise StoreError(f"{len(content)} bytes hold no usable state: {error}") from error
+    if not isinstance(state, dict) or start != len(content):
+        raise StoreError(
+            f"{len(content)} bytes hold no usable state: expected named fields and nothing after"
+        )
     return state
 
 

@@ -11,12 +11,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    A = TypeVar("A", default=Array)
+    """What records hold: arrays, if nothing else is said, or tensors."""
+else:
+    from typing import TypeVar
+
+    A = TypeVar("A")
 Observation: TypeAlias = Any
 """An array `[B, ...]`, or a dict of such arrays."""
 
@@ -60,15 +69,15 @@ class ContinuousActions:
 ActionSpec: TypeAlias = DiscreteActions | MultiDiscreteActions | ContinuousActions
 
 
-class Features(NamedTuple):
+class Features(NamedTuple, Generic[A]):
     """What is known of observations: where they lie, how surprising they are, and the truth to measure by.
 
     A representation that cannot tell anything yet leaves the first two None.
     """
 
-    embedding: Array | None = None  # [B, D] float32
-    surprise: Array | None = None  # [B] float32
-    place: Array | None = None  # [B] int64, ground truth, where the world has it; only true counts read it
+    embedding: A | None = None  # [B, D] float32
+    surprise: A | None = None  # [B] float32
+    place: A | None = None  # [B] int64, ground truth, where the world has it; only true counts read it
 
 
 class TimeStep(NamedTuple):
@@ -86,24 +95,24 @@ class TimeStep(NamedTuple):
     place: Array | None = None  # [B] int64 ground truth, for measurement and true-count limits only
 
 
-class Step(NamedTuple):
+class Step(NamedTuple, Generic[A]):
     """One row of a trace: what arrived at time t and what was done about it."""
 
     observation: Observation
-    prev_action: Array  # a_{t-1}, zeros on FIRST
-    reward: Array  # r^e_t, [.., B] float32
-    intrinsic: Array  # r^i_t for arriving at o_t, [.., B] float32
-    is_first: Array
-    is_last: Array
-    is_terminal: Array
-    action: Array  # a_t
-    extras: Mapping[str, Array]  # behaviour: mixture, epsilon, log_prob, ...
+    prev_action: A  # a_{t-1}, zeros on FIRST
+    reward: A  # r^e_t, [.., B] float32
+    intrinsic: A  # r^i_t for arriving at o_t, [.., B] float32
+    is_first: A
+    is_last: A
+    is_terminal: A
+    action: A  # a_t
+    extras: Mapping[str, A]  # behaviour: mixture, epsilon, log_prob, ...
 
 
-class Sequence(NamedTuple):
+class Sequence(NamedTuple, Generic[A]):
     """A batch of packed traces, time-major; they may span episodes (`is_first` cuts)."""
 
-    steps: Step  # every leaf [T, B, ...]
+    steps: Step[A]  # every leaf [T, B, ...]
     state: Any  # recurrent state of the agent before the first step, leaves [B, ...]
 
 
@@ -217,6 +226,8 @@ def map_arrays(function: Callable[..., Any], *trees: Any) -> Any:
     {'a': 11, 'b': (22, 33)}
     """
     first = trees[0]
+    if isinstance(first, np.ndarray):  # most are, and to ask for a mapping first takes long
+        return function(*trees)
     if isinstance(first, Mapping):
         return {key: map_arrays(function, *(tree[key] for tree in trees)) for key in first}
     if isinstance(first, tuple):

@@ -46,8 +46,8 @@ def test_a_family_alone_and_unknown_options_are_explained():
 def test_the_listing_names_what_is_there_and_what_to_install():
     rows = {row.name: row for row in listing()}
     assert len(rows) == len(listing())
-    assert rows["disco-maze"].install == "pip install softcount"
-    assert rows["atari/montezuma_revenge"].install == "pip install softcount[atari]"
+    assert rows["disco-maze"].install == "`pip install .` in a checkout of softcount"
+    assert rows["atari/montezuma_revenge"].install == '`pip install ".[atari]"` in a checkout of softcount'
     assert {
         "noisy-atari/montezuma_revenge",
         "vizdoom/my-way-home-very-sparse",
@@ -70,7 +70,7 @@ def test_a_missing_package_is_listed_and_the_error_names_the_extra(name, package
     find = importlib.util.find_spec
     monkeypatch.setattr(families, "find_spec", lambda wanted: None if wanted == package else find(wanted))
     assert not {row.name: row for row in listing()}[name].is_installed
-    with pytest.raises(ImportError, match=rf"{package}.*pip install softcount\[{extra}\]"):
+    with pytest.raises(ImportError, match=rf'{package}.*pip install "\.\[{extra}\]"'):
         make(name)
 
 

@@ -4,7 +4,7 @@ import pytest
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.envs.disco_maze_gym import DiscoMazeEnv
 from softcount.envs.make import make
-from softcount.envs.noise import NoisyVector
+from softcount.envs.noise import DRIFT, NoisyVector
 from softcount.envs.noise_gym import NoisePanel
 
 
@@ -51,6 +51,43 @@ def test_the_gymnasium_wrapper_draws_the_same_kind_of_panel():
     assert first.shape == env.observation_space.shape == (22, 11, 3)
     assert np.array_equal(first, again)
     assert (first[11:] != second[11:]).mean() > 0.98
+
+
+def panels_of(noise, actions, seed=0):
+    env = make("noisy-disco-maze", num_envs=2, seed=seed, size=7, lethal=False, noise=noise)
+    rows = [env.reset(seed=seed), *(env.step(np.array(pair)) for pair in actions)]
+    return np.stack([row.observation[:, 7:] for row in rows]).astype(int), env
+
+
+def test_kinds_of_noise_change_when_and_as_they_say():
+    actions = [(1, 2), (0, 1), (3, 0), (2, 2)]
+    still, _ = panels_of("still", actions)
+    assert (still == still[0]).all()
+    assert not np.array_equal(still[0, 0], still[0, 1])
+    drift, _ = panels_of("drift", actions * 60)
+    steps = np.abs(np.diff(drift, axis=0))
+    assert steps.max() == DRIFT
+    assert (steps > 0).mean() > 0.9
+    assert drift.std() > 60  # it goes everywhere
+    channel, _ = panels_of("channel", actions)
+    is_new = (np.diff(channel, axis=0) != 0).mean((2, 3, 4)) > 0.9
+    assert is_new.tolist() == [[False, False], [True, False], [False, True], [False, False]]
+
+
+@pytest.mark.parametrize("noise", ["fresh", "drift", "channel", "still"])
+def test_noise_of_every_kind_continues_where_it_was_saved(noise):
+    _, env = panels_of(noise, [(0, 1), (1, 0)])
+    state, actions = env.get_state(), [(0, 0), (2, 0), (1, 1)]
+    rest = [env.step(np.array(pair)).observation for pair in actions]
+    twin = make("noisy-disco-maze", num_envs=2, seed=9, size=7, lethal=False, noise=noise)
+    twin.reset()
+    twin.set_state(state)
+    assert all(np.array_equal(twin.step(np.array(pair)).observation, x) for pair, x in zip(actions, rest))
+
+
+def test_an_unknown_kind_of_noise_names_the_kinds():
+    with pytest.raises(ValueError, match="noise is 'loud'; expected one of fresh, drift, channel, still"):
+        make("noisy-disco-maze", noise="loud")
 
 
 def test_only_images_can_carry_noise():

@@ -13,10 +13,10 @@ WITHOUT = "import sys; sys.modules[{missing!r}] = None\nimport {module}"
 @pytest.mark.parametrize(
     ("missing", "module", "says"),
     [
-        ("torch", "softcount.integrations", r"needs torch: pip install softcount[torch,envs]"),
-        ("gymnasium", "softcount.integrations", r"needs gymnasium: pip install softcount[torch,envs]"),
-        ("stable_baselines3", "softcount.integrations.sb3", "pip install softcount[sb3]"),
-        ("torchrl", "softcount.integrations.torchrl", "pip install softcount[torchrl]"),
+        ("torch", "softcount.integrations", 'needs torch: `pip install ".[torch,envs]"`'),
+        ("gymnasium", "softcount.integrations", 'needs gymnasium: `pip install ".[torch,envs]"`'),
+        ("stable_baselines3", "softcount.integrations.sb3", 'pip install ".[sb3]"'),
+        ("torchrl", "softcount.integrations.torchrl", 'pip install ".[torchrl]"'),
     ],
 )
 def test_the_error_names_the_extra_to_install(missing, module, says):

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from experiments.meme_learning import TASKS, run
+from experiments import runs
+from experiments.agent.meme_learning import TASKS, last_fifth
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -17,14 +18,15 @@ def _one_thread():
 
 
 @pytest.fixture(scope="module")
-def final():
+def final(tmp_path_factory):
     """Mean return over the last fifth of a run; each is made once."""
     known = {}
 
     def get(world, variant, seed):
         key = (world, variant, seed)
         if key not in known:
-            known[key] = run(TASKS[world][variant], seed).final
+            task, folder = TASKS[world][variant], tmp_path_factory.mktemp("run")
+            known[key] = last_fifth(runs.train_here(task.config_of(seed), folder, task))
         return known[key]
 
     return get

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.memory.streams import filled_state, make_stream
 from softcount import RecodeConfig
-from softcount.envs.streams import filled_state, make_stream
 from softcount.memory.recode import NumpyEngine
 
 engine_module = pytest.importorskip("softcount.memory.native_engine", reason="the native engine is not built")

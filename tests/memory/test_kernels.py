@@ -29,5 +29,6 @@ def test_differences_of_unlike_sizes_are_not_rounded_to_single_precision():
 def test_the_k_smallest_come_in_ascending_order():
     assert k_smallest(np.array([5.0, 1.0, 4.0, 1.0, 3.0]), 3).tolist() == [1.0, 1.0, 3.0]
     assert k_smallest(np.array([2.0, 1.0]), 2).tolist() == [1.0, 2.0]
-    many = np.random.default_rng(0).permutation(500).astype(np.float64)  # few would be sorted by chance
-    assert k_smallest(many, 200).tolist() == list(range(200))
+    # Few would be sorted by chance, and hundreds are by the vector instructions of some processors.
+    many = np.random.default_rng(0).permutation(20_000).astype(np.float64)
+    assert k_smallest(many, 10_000).tolist() == list(range(10_000))

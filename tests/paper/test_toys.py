@@ -12,8 +12,8 @@ import itertools
 import numpy as np
 import pytest
 
+from experiments.memory.streams import discount_toy, removal_toy
 from softcount import RecodeConfig, RecodeMemory
-from softcount.envs.streams import discount_toy, removal_toy
 
 
 def run_removal(removal, num_batches, seed, **fields):

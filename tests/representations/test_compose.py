@@ -19,7 +19,7 @@ from softcount.representations import (
     RepresentationTrainer,
     RndConfig,
 )
-from softcount.types import ArraySpec, DiscreteActions
+from softcount.types import ArraySpec, DiscreteActions, Features
 
 SPEC, ACTIONS = ArraySpec((5,), "float32"), DiscreteActions(4)
 EMBEDDING = EmbeddingConfig(torso="mlp", dim=3)
@@ -40,7 +40,7 @@ def test_both_takes_one_feature_from_each_and_adds_the_losses():
     both = Both(embedding=one, surprise=two).eval()
     sequence = sample_sequence(SPEC, ACTIONS)
     observation = sequence.steps.observation[0]
-    assert both.represent(observation, None, None, both.initial_state(3))[0] == (None, None)
+    assert both.represent(observation, None, None, both.initial_state(3))[0] == Features()
     both.after_update()
     features, _ = both.represent(observation, None, None, both.initial_state(3))
     assert torch.equal(features.embedding, one.represent(observation)[0].embedding)

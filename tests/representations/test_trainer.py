@@ -12,12 +12,12 @@ from torch import nn
 
 from softcount import store
 from softcount.optimiser import OptimiserConfig, parameter_groups
-from softcount.representations import TensorFeatures, TrainerConfig, make_representation
+from softcount.representations import TrainerConfig, make_representation
 from softcount.representations.features import Representation
 from softcount.representations.make import GRID
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.torsos import make_torso
-from softcount.types import ArraySpec, DiscreteActions
+from softcount.types import ArraySpec, DiscreteActions, Features
 
 SPEC, ACTIONS = ArraySpec((4, 4, 3), "uint8"), DiscreteActions(4)
 
@@ -38,7 +38,7 @@ class Quadratic(Representation):
         return ()
 
     def represent(self, observation, prev_action, is_first, state):
-        return TensorFeatures(), state
+        return Features(), state
 
     def loss(self, sequence):
         value = 3 * self.weight[0, 0] + 4 * self.weight[0, 1] + 0 * self.bias.sum()

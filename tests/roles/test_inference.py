@@ -4,10 +4,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from softcount.representations.features import TensorFeatures
 from softcount.roles.actor import Request
 from softcount.roles.inference import Inference
-from softcount.types import DiscreteActions
+from softcount.types import DiscreteActions, Features
 
 ACTIONS = DiscreteActions(5)
 
@@ -22,7 +21,7 @@ class Told(nn.Module):
 
     def represent(self, observation, prev_action, is_first, state):
         told = torch.stack((is_first.float(), prev_action.float(), state[0]), -1)
-        return TensorFeatures(told), (state[0] + 1,)
+        return Features(told), (state[0] + 1,)
 
 
 class Network(nn.Module):

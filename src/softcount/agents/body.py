@@ -9,7 +9,7 @@ inside the unroll, so that traces may span episodes.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -80,10 +80,15 @@ def previous(inputs: Inputs, coding: ActionCoding) -> Tensor:
     return torch.cat((action, rewards), -1).masked_fill(inputs.is_first.unsqueeze(-1), 0.0)
 
 
-def inputs_of(sequence: Sequence) -> Inputs:
-    """Picks what a network sees out of a batch of traces: always the stored rewards."""
-    steps: Any = sequence.steps  # of tensors
-    if "prev_intrinsic" not in steps.extras:
-        raise ValueError(f"steps carry the extras {sorted(steps.extras)}; expected 'prev_intrinsic'")
+def inputs_of(sequence: Sequence[Tensor], *extras: str) -> Inputs:
+    """Picks what a network sees out of a batch of traces: always the stored rewards.
+
+    Refuses traces that lack `extras`, further columns that the agent will read.
+    """
+    steps = sequence.steps
+    needed = sorted(("prev_intrinsic", *extras))
+    if not set(needed) <= set(steps.extras):
+        expected = " and ".join(map(repr, needed))
+        raise ValueError(f"steps carry the extras {sorted(steps.extras)}; expected {expected}")
     prev_intrinsic = steps.extras["prev_intrinsic"]
     return Inputs(steps.observation, steps.prev_action, steps.reward, prev_intrinsic, steps.is_first)

@@ -73,7 +73,7 @@ class Agent(Protocol):
         """Returns what acts, as arrays."""
 
     def update(
-        self, sequence: Sequence, weights: Array | None = None, intrinsic_targets: Array | None = None
+        self, sequence: Sequence[Tensor], weights: Array | None = None, intrinsic_targets: Array | None = None
     ) -> tuple[Array | None, dict[str, float]]:
         """Learns from traces `[T+1, B]`; returns priorities `[B]`, or None without an order, and metrics."""
 

@@ -24,7 +24,8 @@ import gymnasium
 import numpy as np
 
 from softcount.envs.atari_places import PLACES, Places
-from softcount.types import Array, State
+from softcount.hints import install
+from softcount.types import Array, State, load_rng, rng_state
 
 LONGEST_DEATH = 1000
 """Frames after which a death that does not end is no longer waited for."""
@@ -191,7 +192,7 @@ class Atari(gymnasium.Env[Array, Any]):
             "elapsed": self._elapsed,
             "lives": self._lives,
             "is_over": self._is_over,
-            "rng": self.np_random.bit_generator.state,
+            "rng": rng_state(self.np_random),
         }
 
     def set_state(self, state: State) -> None:
@@ -210,7 +211,7 @@ class Atari(gymnasium.Env[Array, Any]):
         self._elapsed = int(state["elapsed"])
         self._lives = int(state["lives"])
         self._is_over = bool(state["is_over"])
-        self.np_random.bit_generator.state = state["rng"]
+        load_rng(self.np_random, state["rng"])
 
     def _play_noops(self) -> None:
         """Lets 1 to `max_noops` frames pass; a game that ends meanwhile starts again."""
@@ -293,7 +294,7 @@ def _new_console(config: AtariConfig) -> Any:
     try:
         import ale_py
     except ImportError as error:
-        raise ImportError("Atari games need ale-py: pip install softcount[atari]") from error
+        raise ImportError(f"Atari games need ale-py: {install('atari')}") from error
     ale = ale_py.ALEInterface()
     ale.setLoggerMode(ale_py.LoggerMode.Error)
     ale.setFloat("repeat_action_probability", config.sticky_probability)

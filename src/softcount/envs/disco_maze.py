@@ -20,7 +20,17 @@ from typing import Literal
 import numpy as np
 
 from softcount.envs.spaces import checked_actions
-from softcount.types import ActionSpec, Array, ArraySpec, DiscreteActions, ObservationSpec, State, TimeStep
+from softcount.types import (
+    ActionSpec,
+    Array,
+    ArraySpec,
+    DiscreteActions,
+    ObservationSpec,
+    State,
+    TimeStep,
+    load_rng,
+    rng_state,
+)
 
 FLOOR, AGENT, GOAL, OUTSIDE = 0, 6, 7, 8
 NUM_WALL_COLOURS = 5
@@ -259,7 +269,7 @@ class DiscoMaze:
             "cell": self._cell.copy(),
             "elapsed": self._elapsed.copy(),
             "is_over": self.is_over.copy(),
-            "rng": self.rng.bit_generator.state,
+            "rng": rng_state(self.rng),
         }
 
     def set_state(self, state: State) -> None:
@@ -271,7 +281,7 @@ class DiscoMaze:
         self._cell = np.array(state["cell"])
         self._elapsed = np.array(state["elapsed"])
         self.is_over = np.array(state["is_over"])
-        self.rng.bit_generator.state = state["rng"]
+        load_rng(self.rng, state["rng"])
         self._gather_mazes()
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 
 from softcount.envs.nine_actions import ACTIONS, IMAGE, SCORE, SENSES, action_table
+from softcount.hints import install
 from softcount.types import Array
 
 LEVELS = {
@@ -184,7 +185,7 @@ def connect(config: DmHard8Config, seed: int) -> Any:
     try:
         from softcount.envs.dm_rpc import RpcWorld
     except ImportError as error:
-        raise ImportError("DM-HARD-8 needs dm-env-rpc: pip install softcount[dm-hard-8]") from error
+        raise ImportError(f"DM-HARD-8 needs dm-env-rpc: {install('dm-hard-8')}") from error
     level = LEVELS.get(config.level, config.level)
     if level not in LEVELS.values():
         raise ValueError(f"no level is called {config.level!r}{_nearest(config.level, LEVELS)}")

@@ -5,12 +5,13 @@ Packages are imported when an environment of theirs is built, and not before.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from softcount.envs.spaces import in_unit_range
+from softcount.hints import install, nearest
 from softcount.types import VectorEnv
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Family:
     @property
     def install(self) -> str:
         """What makes it available."""
-        return self.remedy or f"pip install softcount[{self.extra}]"
+        return self.remedy or install(self.extra)
 
 
 def configure(config: type[Config], options: dict[str, Any]) -> Config:
@@ -90,12 +91,6 @@ def configure(config: type[Config], options: dict[str, Any]) -> Config:
             hint = nearest(option, known) or f" (options: {', '.join(known)})"
             raise ValueError(f"{config.__name__} has no option {option!r}{hint}")
     return config(**options)
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """Returns which known name was probably meant, as the end of a sentence; nothing where none is near."""
-    near = difflib.get_close_matches(name, known, 1, cutoff=0.4)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _atari(game: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
@@ -176,7 +171,7 @@ def _toy(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, An
 def _gymnasium(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
     import gymnasium
 
-    return gymnasium.make(name, **options)
+    return in_unit_range(gymnasium.make(name, **options))
 
 
 def _all_registered() -> list[str]:
@@ -224,7 +219,7 @@ FAMILIES = {
         EIGHT_TASKS,
         _eight_rooms,
         build_vector=_eight_rooms_vector,
-        remedy="a C++ compiler, then pip install softcount again",
+        remedy=f"a C++ compiler, then again {install()}",
     ),
     "point-maze": Family(
         "a point among walls, continuous actions",

@@ -11,7 +11,8 @@
     gym/CartPole-v1, …                                what `gymnasium.make` takes
 
 Options are the fields of the family's config. `noisy-` before a name with images adds a
-panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`. `listing()` says what
+panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`; its option `noise` says of which
+kind (see `noise`). `listing()` says what
 is there and what to install for the rest; an unknown name or option suggests the nearest.
 
 Commas make a list of tasks, colons give a task options of its own, and `family/all` stands
@@ -27,8 +28,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
-from softcount.envs.families import FAMILIES, Family, configure, nearest
+from softcount.envs.families import FAMILIES, Family, configure
 from softcount.envs.tasks import TaskVector, seeds_of_tasks
+from softcount.hints import install, nearest
 from softcount.types import VectorEnv
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ def make_env(name: str, **options: Any) -> gymnasium.Env[Any, Any]:
 
 def listing() -> list[Listing]:
     """Lists the names of the literature, each with the command that installs what it needs."""
-    rows = [Listing("disco-maze", "the paper's maze, in NumPy", True, "pip install softcount")]
+    rows = [Listing("disco-maze", "the paper's maze, in NumPy", True, install())]
     for prefix, family in FAMILIES.items():
         rows += [
             Listing(f"{prefix}/{name}", family.about, family.is_installed, family.install)
@@ -208,8 +210,10 @@ def _build(name: str, num_envs: int, seed: int, options: dict[str, Any], first_c
     if name.startswith(NOISY):
         from softcount.envs.noise import NoisyVector
 
+        options = {"noise": "fresh"} | options
+        noise = options.pop("noise")
         inner = _build(name.removeprefix(NOISY), num_envs, seed, options, first_copy)
-        return NoisyVector(inner, seed=seed)
+        return NoisyVector(inner, seed=seed, noise=noise)
     if name == "disco-maze":
         return DiscoMaze(configure(DiscoMazeConfig, options), num_envs=num_envs, seed=seed)
     family, rest = _find(name)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import gymnasium
 
 from softcount.envs.replayed import Replayed
+from softcount.hints import install
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ def make_minigrid(config: MiniGridConfig | None = None, render_mode: str | None 
     try:
         from minigrid import wrappers
     except ImportError as error:
-        raise ImportError("MiniGrid needs minigrid: pip install softcount[minigrid]") from error
+        raise ImportError(f"MiniGrid needs minigrid: {install('minigrid')}") from error
 
     known = tasks()
     if config.task not in known:

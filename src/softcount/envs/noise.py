@@ -4,17 +4,26 @@ The observation grows to twice its height; the lower half is drawn uniformly fro
 anew at every step: 210 × 160 × 1 becomes 420 × 160 × 1. Whoever takes prediction error
 for novelty is drawn to it for ever; whoever represents what it controls is not.
 
+    fresh      drawn anew at every step: the paper's
+    drift      every pixel takes a small random step, as clouds and waves do
+    channel    drawn anew whenever the first action is taken, and still otherwise: a remote control
+    still      drawn once and never changed: nothing to be distracted by, for comparison
+
 `NoisyVector` works on any vector environment with image observations and needs NumPy
 only; `noise_gym.NoisePanel` does the same to any Gymnasium environment.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from softcount.types import Array, ArraySpec, ObservationSpec, State, TimeStep, VectorEnv
+from softcount.types import Array, ArraySpec, ObservationSpec, State, TimeStep, VectorEnv, load_rng, rng_state
+
+Noise: TypeAlias = Literal["fresh", "drift", "channel", "still"]
+DRIFT = 8
+"""The largest step that a drifting pixel takes; its values go from 0 to 255."""
 
 
 def add_panel(image: Array, rng: np.random.Generator, axis: int) -> Array:
@@ -32,7 +41,9 @@ class NoisyVector:
     ((2, 14, 7, 3), (14, 7, 3))
     """
 
-    def __init__(self, env: VectorEnv, *, seed: int = 0) -> None:
+    def __init__(self, env: VectorEnv, *, seed: int = 0, noise: Noise = "fresh") -> None:
+        if noise not in get_args(Noise):
+            raise ValueError(f"noise is {noise!r}; expected one of {', '.join(get_args(Noise))}")
         spec = env.observation_spec
         if not isinstance(spec, ArraySpec) or spec.dtype != "uint8" or len(spec.shape) != 3:
             raise ValueError(
@@ -46,6 +57,8 @@ class NoisyVector:
         self.task_ids = env.task_ids
         self.task_names = env.task_names
         self.rng = np.random.default_rng([seed, 1])
+        self.noise = noise
+        self._panel: Array | None = None  # what is shown now, of kinds that remember it
 
     def __getattr__(self, name: str) -> Any:
         """Passes ground truth such as `cell_of` and `map_shape` through."""
@@ -57,11 +70,13 @@ class NoisyVector:
         """Starts all copies; a seed starts the noise anew too, with a stream of its own."""
         if seed is not None:
             self.rng = np.random.default_rng([seed, 1])
-        return self._with_noise(self.env.reset(seed))
+            self._panel = None
+        return self._with_noise(self.env.reset(seed), np.zeros(self.num_envs, bool))
 
     def step(self, actions: Array) -> TimeStep:
-        """Steps all copies and draws fresh noise."""
-        return self._with_noise(self.env.step(actions))
+        """Steps all copies, and their noise."""
+        step = self.env.step(actions)
+        return self._with_noise(step, np.asarray(actions).reshape(self.num_envs, -1)[:, 0] == 0)
 
     def portray(self, places: Array, rng: np.random.Generator) -> Array:
         """Shows places as the environment does, each with a panel of its own."""
@@ -70,16 +85,33 @@ class NoisyVector:
 
     def get_state(self) -> State:
         """Returns the environment's state and the noise generator's."""
-        return {"env": self.env.get_state(), "rng": self.rng.bit_generator.state}
+        panel = {} if self._panel is None else {"panel": self._panel.copy()}
+        return {"env": self.env.get_state(), "rng": rng_state(self.rng), **panel}
 
     def set_state(self, state: State) -> None:
         """Continues exactly where `get_state` was called."""
         self.env.set_state(state["env"])
-        self.rng.bit_generator.state = state["rng"]
+        load_rng(self.rng, state["rng"])
+        self._panel = np.array(state["panel"]) if "panel" in state else None
 
     def close(self) -> None:
         """Closes the environment."""
         self.env.close()
 
-    def _with_noise(self, step: TimeStep) -> TimeStep:
-        return step._replace(observation=add_panel(step.observation, self.rng, axis=1))
+    def _with_noise(self, step: TimeStep, is_switched: Array) -> TimeStep:
+        if self.noise == "fresh":
+            return step._replace(observation=add_panel(step.observation, self.rng, axis=1))
+        self._panel = self._next_panel(step.observation, is_switched)
+        return step._replace(observation=np.concatenate([step.observation, self._panel], axis=1))
+
+    def _next_panel(self, image: Array, is_switched: Array) -> Array:
+        """Returns what follows the panel that is shown; the first is drawn."""
+        if self._panel is None:
+            return self.rng.integers(0, 256, size=image.shape, dtype=np.uint8)
+        if self.noise == "drift":
+            moved = self._panel + self.rng.integers(-DRIFT, DRIFT + 1, size=image.shape)
+            return np.clip(moved, 0, 255).astype(np.uint8)
+        if self.noise == "channel" and is_switched.any():
+            drawn = self.rng.integers(0, 256, size=image.shape, dtype=np.uint8)
+            return np.where(is_switched[:, None, None, None], drawn, self._panel)
+        return self._panel

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 
 from softcount.envs.noise import add_panel
-from softcount.types import Array, State
+from softcount.types import Array, State, load_rng, rng_state
 
 
 class NoisePanel(gymnasium.Wrapper[Array, Any, Array, Any]):
@@ -45,9 +45,9 @@ class NoisePanel(gymnasium.Wrapper[Array, Any, Array, Any]):
 
     def get_state(self) -> State:
         """Returns the environment's state and the noise generator's."""
-        return {"env": self.env.get_state(), "rng": self.rng.bit_generator.state}  # type: ignore[attr-defined]
+        return {"env": self.env.get_state(), "rng": rng_state(self.rng)}  # type: ignore[attr-defined]
 
     def set_state(self, state: State) -> None:
         """Continues exactly where `get_state` was called."""
         self.env.set_state(state["env"])  # type: ignore[attr-defined]
-        self.rng.bit_generator.state = state["rng"]
+        load_rng(self.rng, state["rng"])

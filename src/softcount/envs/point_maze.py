@@ -13,14 +13,23 @@ Reaching the goal pays and ends the episode. Places are the 10 × 10 cells of th
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from softcount.envs.spaces import checked_actions
-from softcount.types import ActionSpec, Array, ArraySpec, ContinuousActions, ObservationSpec, State, TimeStep
+from softcount.types import (
+    ActionSpec,
+    Array,
+    ArraySpec,
+    ContinuousActions,
+    ObservationSpec,
+    State,
+    TimeStep,
+    load_rng,
+    rng_state,
+)
 from softcount.validation import at_least, between, check_fields
 
 CELLS = 10
@@ -135,7 +144,7 @@ class PointMaze:
             "at": self.at.copy(),
             "elapsed": self._elapsed.copy(),
             "is_over": self._is_over.copy(),
-            "rng": json.dumps(self.rng.bit_generator.state),
+            "rng": rng_state(self.rng),
         }
 
     def set_state(self, state: State) -> None:
@@ -144,7 +153,7 @@ class PointMaze:
             raise ValueError(f"the state is of {len(state['at'])} copies; expected {self.num_envs}")
         self.at, self._elapsed = np.array(state["at"]), np.array(state["elapsed"])
         self._is_over = np.array(state["is_over"])
-        self.rng.bit_generator.state = json.loads(state["rng"])
+        load_rng(self.rng, state["rng"])
 
     def close(self) -> None:
         """Nothing to release."""

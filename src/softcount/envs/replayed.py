@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from softcount.types import State
+from softcount.types import State, load_rng, rng_state
 
 
 class Replayed(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -29,14 +29,14 @@ class Replayed(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         self._seed: int | None = None
-        self._rng: State | None = None  # the generator's state before the episode began
+        self._rng: str | None = None  # the generator's state before the episode began
         self._actions: list[int] = []
         self._digest = ""
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Notes how the episode begins."""
         self._seed = seed
-        self._rng = dict(self.unwrapped.np_random.bit_generator.state)
+        self._rng = rng_state(self.unwrapped.np_random)
         self._actions = []
         observation, info = self.env.reset(seed=seed, options=options)
         self._digest = _digest(observation)
@@ -62,7 +62,7 @@ class Replayed(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Plays the episode again up to where `get_state` was called."""
         if state["rng"] is None:
             return  # saved before the first reset: there is nothing to restore
-        self.unwrapped.np_random.bit_generator.state = state["rng"]
+        load_rng(self.unwrapped.np_random, state["rng"])
         self.reset(seed=state["seed"])
         for action in np.asarray(state["actions"]).tolist():
             self.step(action)

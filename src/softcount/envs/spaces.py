@@ -1,4 +1,4 @@
-"""Between Gymnasium's spaces and the project's own specs, and the check of actions at the border."""
+"""Between Gymnasium's spaces and the project's own specs, units, and the check of actions at the border."""
 
 from __future__ import annotations
 
@@ -42,6 +42,26 @@ def to_action_spec(space: gymnasium.Space[Any]) -> ActionSpec:
     raise TypeError(
         f"cannot act in {space}; expected Discrete from 0, MultiDiscrete or a one-dimensional Box"
     )
+
+
+def in_unit_range(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+    """Scales vectors of floats with finite bounds to [−1, 1]; leaves every other environment as it is.
+
+    A speed of at most 0.07 beside a position of 1 is else as good as invisible to a network. Decision 320.
+
+    >>> import gymnasium
+    >>> in_unit_range(gymnasium.make("MountainCarContinuous-v0")).observation_space
+    Box(-1.0, 1.0, (2,), float32)
+    """
+    from gymnasium import spaces
+    from gymnasium.wrappers import RescaleObservation
+
+    space = env.observation_space
+    if not isinstance(space, spaces.Box) or len(space.shape) != 1 or space.dtype.kind != "f":
+        return env
+    if not space.is_bounded() or (space.low == space.high).any():
+        return env
+    return RescaleObservation(env, space.dtype.type(-1), space.dtype.type(1))
 
 
 def checked_actions(actions: Array, spec: ActionSpec, num_envs: int) -> Array:

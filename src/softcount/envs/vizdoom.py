@@ -23,6 +23,7 @@ import gymnasium
 import numpy as np
 
 from softcount.envs.replayed import Replayed
+from softcount.hints import install
 from softcount.types import Array
 
 STARTS: dict[str, tuple[int, int] | None] = {"dense": None, "sparse": (240, -176), "very-sparse": (544, -672)}
@@ -150,7 +151,7 @@ def _start_engine(config: MyWayHomeConfig) -> tuple[Any, tempfile.TemporaryDirec
     try:
         import vizdoom
     except ImportError as error:
-        raise ImportError("MyWayHome needs vizdoom: pip install softcount[vizdoom]") from error
+        raise ImportError(f"MyWayHome needs vizdoom: {install('vizdoom')}") from error
     folder = tempfile.TemporaryDirectory(prefix="softcount-vizdoom-", ignore_cleanup_errors=True)
     game = vizdoom.DoomGame()
     game.load_config(str(Path(vizdoom.scenarios_path) / "my_way_home.cfg"))

@@ -5,12 +5,14 @@ the users of those libraries expect it. Each adapter is imported from its own mo
 that none needs the libraries of the others.
 """
 
+from softcount.hints import install
+
 try:
     import gymnasium
     import torch
 except ImportError as error:
     raise ImportError(
-        f"drop-in use needs {error.name}: pip install softcount[torch,envs], or softcount[sb3] and so on"
+        f"drop-in use needs {error.name}: {install('torch', 'envs')} (or sb3, torchrl)"
     ) from error
 
 from softcount.integrations.config import SMALL_WORLD, IntrinsicRewardConfig

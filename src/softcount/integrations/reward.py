@@ -43,7 +43,7 @@ from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.memory_server import MemoryServer
 from softcount.taxonomy import Recipe, parse
-from softcount.tensors import to_tensors
+from softcount.tensors import to_arrays, to_tensors
 from softcount.types import (
     Array,
     Features,
@@ -353,7 +353,7 @@ class IntrinsicReward:
     ) -> tuple[Features, Any]:
         tensors = to_tensors((map_arrays(np.ascontiguousarray, observation), action, is_first), self.device)
         features, state = self._acting.represent(tensors[0], tensors[1], tensors[2], state)
-        return features.arrays(), state
+        return to_arrays(features), state
 
     def num_updates_due(self) -> int:
         """How many updates belong to the steps of the last call; at `first_update` those so far at once."""

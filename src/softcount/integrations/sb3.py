@@ -19,11 +19,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from softcount.hints import install
+
 try:
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 except ImportError as error:
-    raise ImportError("this needs Stable-Baselines3: pip install softcount[sb3]") from error
+    raise ImportError(f"this needs Stable-Baselines3: {install('sb3')}") from error
 
 from softcount.integrations.reward import IntrinsicReward
 from softcount.types import Array, map_arrays

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from softcount.hints import install
+
 try:
     import torch
     from tensordict import TensorDict, TensorDictBase
@@ -22,7 +24,7 @@ try:
     from torchrl.data import Unbounded
     from torchrl.envs.transforms import Transform
 except ImportError as error:
-    raise ImportError("this needs TorchRL: pip install softcount[torchrl]") from error
+    raise ImportError(f"this needs TorchRL: {install('torchrl')}") from error
 
 from gymnasium import spaces
 

@@ -18,10 +18,11 @@ from softcount.agents.meme.policies import epsilon_ladder
 from softcount.agents.protocols import ActingNetwork, Agent, Behaviour
 from softcount.agents.vmpo.acting import ActingVmpo, SamplingBehaviour
 from softcount.agents.vmpo.agent import Vmpo
-from softcount.bonuses.make import BonusConfig, Place, make_bonus
+from softcount.bonuses.make import BonusConfig, Place
 from softcount.config import RunConfig
-from softcount.envs.make import make
+from softcount.envs.make import make, parse_tasks
 from softcount.launch.local import Roles
+from softcount.launch.memory_plan import MemoryPlan
 from softcount.replay.queue import OnPolicyQueue
 from softcount.replay.sequences import SequenceReplay
 from softcount.representations.features import Representation
@@ -31,11 +32,10 @@ from softcount.roles.actor import Actor
 from softcount.roles.evaluator import Evaluator
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner
-from softcount.roles.memory_server import MemoryServer
 from softcount.roles.replay_server import ReplayServer
 from softcount.taxonomy import Recipe, parse
 from softcount.tensors import to_arrays
-from softcount.types import Bonus, Source, VectorEnv
+from softcount.types import Source, VectorEnv
 
 
 class Seeds(NamedTuple):
@@ -93,7 +93,8 @@ def build(config: RunConfig) -> Roles:
     representation = build_representation(recipe, env, config, seeds.representation)
     trainer = None if representation is None else RepresentationTrainer(representation, config.trainer)
     dim = None if trainer is None else trainer.representation.dim
-    bonus = build_bonus(config, recipe, env, dim, seeds.memory)
+    plan = plan_memory(config, recipe, env.task_names, dim, seeds.memory)
+    bonus = plan.make_bonus()
     inference = Inference(parts.network, copy.deepcopy(representation), env.action_spec, config.device)
     actor = Actor(
         env,
@@ -108,7 +109,7 @@ def build(config: RunConfig) -> Roles:
     return Roles(
         actor=actor,
         inference=inference,
-        memory=MemoryServer(None if is_late else bonus, config.terminal_observations),
+        memory=plan.serve(bonus),
         replay=parts.source,
         learner=Learner(
             parts.agent,
@@ -153,13 +154,14 @@ def build_vmpo(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
     queue = OnPolicyQueue(
         vmpo.unroll_length, vmpo.batch_size, env.num_envs, seed=seeds.replay, is_strict=vmpo.strict
     )
+    queue.share_of(env.task_ids)  # says now what the first batch would
     return Parts(agent, network, behaviour, queue)
 
 
-def build_bonus(
-    config: RunConfig, recipe: Recipe, env: VectorEnv, dim: int | None, seed: int
-) -> Bonus | None:
-    """The bonus of a run; needs no torch."""
+def plan_memory(
+    config: RunConfig, recipe: Recipe, task_names: tuple[str, ...], dim: int | None, seed: int
+) -> MemoryPlan:
+    """What the memory of a run is made of; another process can build it without torch."""
     settings = BonusConfig(
         recode=config.recode,
         episodic=config.episodic,
@@ -168,8 +170,13 @@ def build_bonus(
         engine=config.engine,
         num_threads=config.memory_threads,
     )
-    place = Place(dim=dim, representation=recipe.representation, num_envs=config.num_envs, seed=seed)
-    return make_bonus(recipe.bonus, settings, place, tasks=env.task_names if config.memory_per_task else ())
+    return MemoryPlan(
+        kind=recipe.bonus,
+        bonus=settings,
+        place=Place(dim=dim, representation=recipe.representation, num_envs=config.num_envs, seed=seed),
+        tasks=task_names if config.memory_per_task else (),
+        terminal_observations=config.terminal_observations,
+    )
 
 
 def build_representation(
@@ -186,6 +193,12 @@ def build_representation(
 
 def build_evaluator(config: RunConfig, inference: Inference) -> Evaluator:
     """Builds an evaluator with environments of its own that plays what acts."""
+    episodes, num_tasks = config.evaluation_episodes, len(parse_tasks(config.env))
+    if episodes % num_tasks:
+        raise ValueError(
+            f"evaluation_episodes is {episodes}, but {config.env!r} names {num_tasks} tasks; "
+            f"expected a multiple of {num_tasks}, such as {(episodes // num_tasks + 1) * num_tasks}"
+        )
     env = make_env(config, config.evaluation_episodes, seeds_of(config.seed).evaluation)
     return Evaluator(env, inference)
 

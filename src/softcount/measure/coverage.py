@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from softcount.hints import install
 from softcount.types import Array, State, TimeStep
 
 
@@ -139,7 +140,7 @@ def draw_heat_map(
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install softcount[plots]") from error
+        raise ImportError(f"drawing needs matplotlib: {install('plots')}") from error
 
     rows, columns = env.map_shape
     figure = Figure(figsize=(6, min(8, 6 * rows / columns) + 0.6), layout="constrained")

@@ -17,6 +17,6 @@ def machine() -> str:
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     """Returns the processor's model where the system tells it, else its architecture."""
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.processor() or platform.machine()

@@ -3,7 +3,7 @@
 The paper judges its memory by what the atoms are like: how old (figure on cluster ages),
 how counts spread (figures on removal and discount), which places of a maze they stand for
 (figure on coverage). The functions here give those numbers for any memory; those starting
-with `draw_` put them on matplotlib axes (`pip install softcount[plots]`).
+with `draw_` put them on matplotlib axes (the extra `plots`).
 
 The effective number of atoms is exp(H(p)) with p_l = c_l / Σc: the number of equally
 visited atoms that would be as spread out. |M| if counts are uniform, 1 if one has all.
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.hints import install
 from softcount.memory.config import RecodeConfig
 from softcount.memory.kernels import squared_distances
 from softcount.memory.memory import RecodeMemory
@@ -78,20 +79,40 @@ def count_histogram(memory: RecodeMemory, num_bins: int = 30) -> tuple[Array, Ar
     return np.histogram(memory.log_counts / np.log(10.0), bins=num_bins)
 
 
-def project_2d(points: Array, onto: Array | None = None) -> Array:
+def project_2d(points: Array, onto: Array | None = None, *, axes: Array | None = None) -> Array:
     """Projects points `[N, D]` on the two principal axes of `onto` (of themselves by default), `[N, 2]`.
 
-    Signs are fixed (the largest component of an axis is positive), so that pictures do not flip.
+    Given axes are taken in place of those, around the same centre.
     """
     reference = np.asarray(points if onto is None else onto, np.float64)
-    if reference.ndim != 2 or len(reference) == 0:
-        raise ValueError(f"points have shape {reference.shape}; expected (N, D) with at least one row")
-    centre = reference.mean(axis=0)
-    axes = np.linalg.eigh(np.cov((reference - centre).T, bias=True).reshape(2 * reference.shape[1:]))[1]
+    axes = principal_axes(reference) if axes is None else axes
+    flat = (np.asarray(points, np.float64) - reference.mean(axis=0)) @ axes
+    return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))  # one-dimensional embeddings lie on a line
+
+
+def principal_axes(points: Array, *, like: Array | None = None) -> Array:
+    """Returns the two axes `[D, 2]` along which points vary most; one where they have one dimension.
+
+    Signs are fixed (the largest component of an axis is positive), so that pictures do not flip. Where
+    other axes are given, the new ones are turned within their plane as near to those as they can be: a
+    cloud that changes little then looks as it did before.
+
+    >>> points = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
+    >>> np.allclose(principal_axes(points, like=np.eye(3)[:, :2]), np.eye(3)[:, :2])
+    True
+    """
+    points = np.asarray(points, np.float64)
+    if points.ndim != 2 or len(points) == 0:
+        raise ValueError(f"points have shape {points.shape}; expected (N, D) with at least one row")
+    centred = points - points.mean(axis=0)
+    axes: Array = np.linalg.eigh(np.cov(centred.T, bias=True).reshape(2 * points.shape[1:]))[1]
     axes = axes[:, ::-1][:, :2]  # largest variance first
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    flat = (np.asarray(points, np.float64) - centre) @ axes
-    return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))  # one-dimensional embeddings lie on a line
+    if like is None or like.shape != axes.shape:
+        return axes
+    left, _, right = np.linalg.svd(axes.T @ like)  # the rotation of an orthogonal Procrustes problem
+    turned: Array = axes @ (left @ right)
+    return turned
 
 
 def nearest_atoms(atoms: Array, reference: Array) -> tuple[Array, Array]:
@@ -145,7 +166,7 @@ def draw_memory(memory: RecodeMemory, *, onto: Array | None = None) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install softcount[plots]") from error
+        raise ImportError(f"drawing needs matplotlib: {install('plots')}") from error
     figure = Figure(figsize=(10, 8), layout="constrained")
     panels = figure.subplots(2, 2)
     for panel, by in zip(panels[0], ("counts", "ages"), strict=True):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.hints import install
 from softcount.types import Array, State
 
 FIRST_SLOTS = 64
@@ -188,7 +189,7 @@ def _lz4() -> Codec:
     try:
         import lz4.block
     except ImportError as error:
-        raise ImportError("compressed replay needs lz4: pip install softcount[agent]") from error
+        raise ImportError(f"compressed replay needs lz4: {install('agent')}") from error
     return Codec(lz4.block.compress, lz4.block.decompress)
 
 

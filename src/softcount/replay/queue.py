@@ -100,6 +100,16 @@ class OnPolicyQueue:
         rows = [row.observation for row in self._rows]
         return map_arrays(lambda *leaves: np.concatenate(leaves), *rows)
 
+    def share_of(self, task_ids: Array) -> int:
+        """How many traces of each task a batch holds; an error where it cannot be equally many."""
+        tasks, counts = np.unique(task_ids, return_counts=True)
+        if len(set(counts.tolist())) > 1 or self.batch_size % len(tasks):
+            raise ValueError(
+                f"batch_size is {self.batch_size} and the tasks have {counts.tolist()} environments; "
+                f"expected equally many of each task, and a batch that {len(tasks)} divides"
+            )
+        return self.batch_size // len(tasks)
+
     def metrics(self) -> dict[str, float]:
         return {"unrolls": float(self.num_unrolls), "batches": float(len(self._batches))}
 
@@ -144,15 +154,7 @@ class OnPolicyQueue:
     def _order(self, task_ids: Array) -> Array:
         """Returns environments at random, every batch with equally many of each task."""
         shuffled = self.rng.permutation(self.num_envs)
-        tasks, counts = np.unique(task_ids, return_counts=True)
-        if len(tasks) == 1:
-            return shuffled
-        share = self.batch_size // len(tasks)
-        if len(set(counts.tolist())) > 1 or share * len(tasks) != self.batch_size:
-            raise ValueError(
-                f"batch_size is {self.batch_size} and the tasks have {counts.tolist()} environments; "
-                f"expected equally many of each task, and a batch that {len(tasks)} divides"
-            )
+        share, tasks = self.share_of(task_ids), np.unique(task_ids)
         apart = [shuffled[task_ids[shuffled] == task].reshape(-1, share) for task in tasks]
         return np.concatenate(apart, axis=1).ravel()
 

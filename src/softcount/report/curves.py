@@ -78,6 +78,16 @@ def thin(points: list[tuple[int, float | None]], limit: int = MAX_POINTS) -> lis
     return [points[i] for i in sorted(kept)]
 
 
+def steps_of_finals(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Returns at which step each of the final numbers was taken.
+
+    >>> steps_of_finals([{"step": 5, "eval/return": 1.0}, {"step": 9, "coverage/places": 3}])
+    {'coverage/places': 9, 'eval/return': 5}
+    """
+    known = {name: [row["step"] for row in rows if row.get(name) is not None] for name, _, _ in FINAL}
+    return {name: steps[-1] for name, steps in known.items() if steps}
+
+
 def final_numbers(rows: list[dict[str, Any]]) -> dict[str, float | None]:
     """Returns the last known value of each number worth comparing; None where there is none."""
     finals: dict[str, float | None] = {"step": rows[-1]["step"] if rows else None}

@@ -26,9 +26,9 @@ def describe_remains(saved: Checkpoint, fields: dict[str, Any]) -> dict[str, Any
     """Returns world and memory as far as a checkpoint of a foreign version has them as this one does."""
     shown = {}
     try:
-        coverage = _coverage(saved)
-        shown["worlds"] = describe_worlds(coverage, _worlds(fields, coverage))
-        memories = _memories(saved.parts["memory"], fields)
+        coverage = coverage_of(saved.parts["loop"]["coverage"])
+        shown["worlds"] = describe_worlds(coverage, build_worlds(fields, coverage))
+        memories = memories_of(saved.parts["memory"], fields)
         if any(len(state["atoms"]) > 0 for state in memories.values()):
             shown["memories"] = describe_memories(memories)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, MemoryError):
@@ -36,8 +36,8 @@ def describe_remains(saved: Checkpoint, fields: dict[str, Any]) -> dict[str, Any
     return shown
 
 
-def _coverage(saved: Checkpoint) -> Coverage | None:
-    state = saved.parts["loop"]["coverage"]
+def coverage_of(state: State | None) -> Coverage | None:
+    """Returns places from their state; None where a world has none."""
     if state is None:
         return None
     coverage = Coverage(state["num_places"])
@@ -45,7 +45,7 @@ def _coverage(saved: Checkpoint) -> Coverage | None:
     return coverage
 
 
-def _memories(part: State, fields: dict[str, Any]) -> dict[str, State]:
+def memories_of(part: State, fields: dict[str, Any]) -> dict[str, State]:
     """Finds the states of RECODE's memories, one or one for each task."""
     if "tasks" not in part:
         return {"": part["memory"]} if "memory" in part else {}
@@ -53,7 +53,7 @@ def _memories(part: State, fields: dict[str, Any]) -> dict[str, State]:
     return {name: task["memory"] for name, task in zip(names, part["tasks"], strict=True) if "memory" in task}
 
 
-def _worlds(fields: dict[str, Any], coverage: Coverage | None) -> list[World] | None:
+def build_worlds(fields: dict[str, Any], coverage: Coverage | None) -> list[World] | None:
     """Builds one copy of each task's world for its map; None where that cannot be done."""
     options = {name.removeprefix(OPTIONS): x for name, x in fields.items() if name.startswith(OPTIONS)}
     places = np.zeros(0, np.int64) if coverage is None else np.flatnonzero(coverage.visits)

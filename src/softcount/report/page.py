@@ -21,12 +21,21 @@ import numpy as np
 from softcount import store
 from softcount.report.atoms import describe_memories
 from softcount.report.clip import describe_clip
-from softcount.report.curves import FINAL, ROLES, curves, final_numbers, groups_of, shares_of_time
+from softcount.report.curves import (
+    FINAL,
+    ROLES,
+    curves,
+    final_numbers,
+    groups_of,
+    shares_of_time,
+    steps_of_finals,
+)
 from softcount.report.foreign import describe_remains
 from softcount.report.read_run import Evidence, read_runs
 from softcount.report.world import describe_worlds
 
 REPORT = "report.html"
+LIVE = "live.js"
 SCRIPTS = ("elements.js", "chart.js", "curves.js", "world.js", "memory.js", "clip.js", "tables.js", "page.js")
 
 
@@ -50,6 +59,11 @@ def describe_runs(runs: Iterable[Evidence], episodes: int) -> dict[str, Any]:
     for run in runs:
         described.append(_describe_run(run, episodes))
         all_rows.append(run.rows)
+    return describe_page(described, all_rows)
+
+
+def describe_page(described: list[dict[str, Any]], all_rows: list[list[dict[str, Any]]]) -> dict[str, Any]:
+    """Returns what the page shows of runs that are described already."""
     return {
         "version": version("softcount"),
         "groups": groups_of(all_rows),
@@ -59,15 +73,19 @@ def describe_runs(runs: Iterable[Evidence], episodes: int) -> dict[str, Any]:
     }
 
 
-def render(data: dict[str, Any]) -> str:
-    """Returns the page; what is put in is never searched for places to put things in."""
+def render(data: dict[str, Any], *, is_live: bool = False) -> str:
+    """Returns the page; what is put in is never searched for places to put things in.
+
+    A live one may ask the server that it came from for newer data, and nobody else.
+    """
     runs = data["runs"]
     title = runs[0]["name"] if len(runs) == 1 else f"{len(runs)} runs"
     parts = {
         "title": html.escape(f"{title} · softcount"),
         "style": _asset("page.css"),
         "data": as_script_data(data),
-        "script": "\n".join(_asset(name) for name in SCRIPTS),
+        "script": "\n".join(_asset(name) for name in (*SCRIPTS, *((LIVE,) if is_live else ()))),
+        "connect": "; connect-src 'self'" if is_live else "",
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
 
@@ -78,7 +96,7 @@ def as_script_data(data: Any) -> str:
     >>> as_script_data("</script>")
     '"\\\\u003c/script\\\\u003e"'
     """
-    text = json.dumps(_finite(data), separators=(",", ":"), allow_nan=False)
+    text = as_json(data)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
@@ -98,18 +116,38 @@ def _describe_run(run: Evidence, episodes: int) -> dict[str, Any]:
             "clip": describe_clip(run.config, run.loop, episodes),
         }
         roles.actor.close()
+    described = describe_reports(run.name, run.fields, run.rows)
+    if run.step is not None:
+        _add_episodes_played(described, parts["clip"], run.step)
+    return described | {"notes": run.notes, "checkpoint": run.step, **parts}
+
+
+def describe_reports(name: str, fields: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns what configuration and reports tell of a run."""
     return {
-        "name": run.name,
-        "notes": run.notes,
-        "config": {name: _plain(value) for name, value in run.fields.items()},
-        "planned": run.fields.get("steps"),
-        "num_reports": len(run.rows),
-        "checkpoint": run.step,
-        "final": final_numbers(run.rows),
-        "curves": curves(run.rows),
-        "time": shares_of_time(run.rows),
-        **parts,
+        "name": name,
+        "config": {name: _plain(value) for name, value in fields.items()},
+        "planned": fields.get("steps"),
+        "num_reports": len(rows),
+        "final": final_numbers(rows),
+        "final_at": steps_of_finals(rows),
+        "curves": curves(rows),
+        "time": shares_of_time(rows),
     }
+
+
+def _add_episodes_played(described: dict[str, Any], clip: dict[str, Any], step: int) -> None:
+    """Takes the episodes of the clip for the last evaluation of a run that has older ones."""
+    played = {"eval/success_rate": "success_rate", "eval/return": "mean_return"}
+    for metric, name in played.items():
+        if name in clip and described["final_at"].get(metric, step) < step:
+            described["final"][metric] = clip[name]
+            described["final_at"][metric] = step
+
+
+def as_json(data: Any) -> str:
+    """Returns compact JSON; a number that is not finite becomes null."""
+    return json.dumps(_finite(data), separators=(",", ":"), allow_nan=False)
 
 
 def _finite(tree: Any) -> Any:

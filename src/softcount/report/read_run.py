@@ -54,7 +54,7 @@ class Evidence:
 
 def read_runs(folders: Sequence[Path]) -> Iterator[Evidence]:
     """Reads runs one after the other; a folder that is none is an error before the first is read."""
-    contents = [(folder, _read_fields(folder)) for folder in folders]
+    contents = [(folder, read_fields(folder)) for folder in folders]
     names = name_folders([folder.resolve() for folder in folders])
     for (folder, fields), name in zip(contents, names, strict=True):
         yield _read_run(folder, name, fields)
@@ -77,7 +77,17 @@ def name_folders(folders: Sequence[Path]) -> list[str]:
         depth += 1
 
 
-def _read_fields(folder: Path) -> dict[str, Any]:
+def find_runs(folders: Sequence[Path]) -> list[Path]:
+    """Returns the folders that are runs, and for others the runs that lie directly in them."""
+    found: list[Path] = []
+    for folder in folders:
+        inside = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
+        found += [folder] if (folder / CONFIG).is_file() or not inside else inside
+    return found
+
+
+def read_fields(folder: Path) -> dict[str, Any]:
+    """Returns the configuration of a run, `replay.capacity` and so on; a folder that is none is an error."""
     path = folder / CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"{folder} is not a run: it has no {CONFIG}")
@@ -92,7 +102,7 @@ def _read_fields(folder: Path) -> dict[str, Any]:
 
 def _read_run(folder: Path, name: str, fields: dict[str, Any]) -> Evidence:
     notes: list[str] = []
-    rows = _read_rows(folder / METRICS, notes)
+    rows = read_rows(folder / METRICS, notes)
     config, loop, reason = None, None, ""
     try:
         config = read_config(folder)
@@ -109,7 +119,8 @@ def _read_run(folder: Path, name: str, fields: dict[str, Any]) -> Evidence:
     return found
 
 
-def _read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
+def read_rows(path: Path, notes: list[str]) -> list[dict[str, Any]]:
+    """Returns the reports of a run; what is wrong with them becomes a note."""
     rows: list[dict[str, Any]] = []
     try:
         for row in read_metrics(path):

@@ -9,7 +9,7 @@ from softcount.representations.byol import Byol, ByolConfig
 from softcount.representations.casm import Casm, CasmConfig
 from softcount.representations.compose import Both, Frozen, Function, Random
 from softcount.representations.embedding import EmbeddingConfig
-from softcount.representations.features import Representation, TensorFeatures
+from softcount.representations.features import Representation
 from softcount.representations.frame import Frame, FrameConfig
 from softcount.representations.make import KINDS, RepresentationConfig, make_representation
 from softcount.representations.rnd import EmbeddingRndConfig, RandomDistillation, RndConfig
@@ -36,7 +36,6 @@ __all__ = [
     "RepresentationConfig",
     "RepresentationTrainer",
     "RndConfig",
-    "TensorFeatures",
     "TrainerConfig",
     "make_representation",
 ]

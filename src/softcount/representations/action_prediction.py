@@ -10,7 +10,6 @@ to tell, so f has no reason to keep it. Pairs across an episode's end are left o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -64,12 +63,12 @@ class ActionPrediction(FeedForward):
         self.predictor = mlp(2 * self.embedder.dim, self.config.hidden_sizes, self.coding.num_logits)
         self.draws = Draws(seed)
 
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+    def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         """Cross-entropy of a_t given o_t and o_{t+1}, averaged over the transitions of the batch."""
         steps = sequence.steps
         embedding = self.embedder.sequence(steps.observation, self.draws.generator())  # [T, B, D]
         logits = self.predictor(torch.cat((embedding[:-1], embedding[1:]), -1))  # [T-1, B, A]
-        action = cast(Tensor, steps.action)[:-1]
+        action = steps.action[:-1]
         mask = is_transition(steps.is_first, steps.is_last)
         if self.config.last_transitions is not None:
             mask[: max(0, len(mask) - self.config.last_transitions)] = False

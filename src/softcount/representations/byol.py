@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -82,7 +81,7 @@ class Byol(FeedForward):
         self.predictor = mlp(cfg.state_size, cfg.hidden_sizes, dim)
         self.draws = Draws(seed)
 
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+    def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         """Mean over starts of the mean over their horizons."""
         losses, is_valid = self.prediction_losses(sequence)
         num = is_valid.sum(0)  # [T, B], horizons of each start
@@ -91,7 +90,7 @@ class Byol(FeedForward):
         return loss, {"loss": loss.detach()}
 
     @torch.no_grad()
-    def surprise(self, sequence: Sequence) -> Tensor:
+    def surprise(self, sequence: Sequence[Tensor]) -> Tensor:
         """How wrong all predictions of o_t were together, `[T, B]`; 0 where there were none."""
         losses, is_valid = self.prediction_losses(sequence)
         result = torch.zeros_like(losses[0])
@@ -100,15 +99,15 @@ class Byol(FeedForward):
                 result[i:] += (loss * valid)[:-i]  # start t predicts o_{t+i}
         return result
 
-    def prediction_losses(self, sequence: Sequence) -> tuple[Tensor, Tensor]:
+    def prediction_losses(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """loss(t, i) as `[K, T, B]` and which of them exist; row i − 1, column t."""
         steps = sequence.steps
         embedding = self.embedder.sequence(steps.observation, self.draws.generator())
         with torch.no_grad():
             target = F.normalize(self.target.sequence(steps.observation), dim=-1)
-        is_first = cast(Tensor, steps.is_first)
-        belief = self._closed_loop(embedding, cast(Tensor, steps.prev_action), is_first)  # [T, B, S]
-        action = self.coding.vectors(cast(Tensor, steps.action))
+        is_first = steps.is_first
+        belief = self._closed_loop(embedding, steps.prev_action, is_first)  # [T, B, S]
+        action = self.coding.vectors(steps.action)
         connected = is_transition(steps.is_first, steps.is_last)  # [T-1, B]
         time, batch = is_first.shape
         losses = embedding.new_zeros(self.config.horizon, time, batch)

@@ -15,7 +15,7 @@ CASnotM, the paper's ablation, where both halves are always shown. Decision 47.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -98,25 +98,25 @@ class Casm(FeedForward):
         self.predictor = mlp(dim, cfg.hidden_sizes, self.coding.num_logits)
         self.draws = Draws(seed)
 
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+    def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         """Cross-entropy of the actions, averaged over all predicted ones of all masks."""
         steps = sequence.steps
         generator = self.draws.generator()
         embedding = self.embedder.sequence(steps.observation, generator)  # [T, B, D], shared by all masks
-        is_first = cast(Tensor, steps.is_first)
+        is_first = steps.is_first
         if self.config.mask:
             hides_state = draw_masks(is_first, self.config.num_masks, self.config.mask_rate, generator)
-            z = self._guess(embedding, cast(Tensor, steps.prev_action), is_first, hides_state)  # [N, T, B, D]
+            z = self._guess(embedding, steps.prev_action, is_first, hides_state)  # [N, T, B, D]
         else:
             hides_state = torch.zeros((1, *is_first.shape), dtype=torch.bool, device=is_first.device)
-            z = self._guess(embedding, cast(Tensor, steps.prev_action), is_first, None)
+            z = self._guess(embedding, steps.prev_action, is_first, None)
         mask = is_transition(steps.is_first, steps.is_last).expand(len(z), -1, -1)  # [N, T-1, B]
         if self.config.target == "residual":
             logits = self.predictor(embedding[1:] - z[:, :-1])
         else:
             logits = self.predictor(z[:, 1:] - z[:, :-1])
             mask = mask & ~hides_state[:, 1:]  # a_t stands in token t+1; state shown = action hidden
-        action = cast(Tensor, steps.action)[:-1].expand(len(z), *steps.action[:-1].shape)
+        action = steps.action[:-1].expand(len(z), *steps.action[:-1].shape)
         loss = masked_mean(self.coding.cross_entropy(logits, action), mask)
         accuracy = masked_mean(self.coding.accuracy(logits, action), mask)
         return loss, {"loss": loss.detach(), "accuracy": accuracy}
@@ -136,4 +136,5 @@ class Casm(FeedForward):
         num, _, batch = pairs.shape[:3]
         tokens = self.token(pairs).transpose(0, 1).flatten(1, 2)  # [T, N·B, W]
         outputs, _ = self.transformer(tokens, is_first.repeat(1, num))
-        return cast(Tensor, self.guess(outputs).unflatten(1, (num, batch)).transpose(0, 1))
+        z: Tensor = self.guess(outputs).unflatten(1, (num, batch)).transpose(0, 1)
+        return z

@@ -9,16 +9,16 @@ Function(function, dim)         a plain function of your own, NumPy in and out
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from softcount.representations.embedding import EmbeddingConfig, FeedForward
-from softcount.representations.features import Metrics, Representation, TensorFeatures
+from softcount.representations.features import Metrics, Representation
 from softcount.torsos import first_leaf
-from softcount.types import Array, ObservationSpec, Sequence, map_arrays
+from softcount.types import Array, Features, ObservationSpec, Sequence, map_arrays
 
 
 class Both(Representation):
@@ -51,25 +51,25 @@ class Both(Representation):
         prev_action: Tensor | None = None,
         is_first: Tensor | None = None,
         state: Any = ((), ()),
-    ) -> tuple[TensorFeatures, Any]:
+    ) -> tuple[Features[Tensor], Any]:
         """Asks both and keeps one feature of each; none while the surprise cannot be told yet."""
         one, state_one = self.parts[0].represent(observation, prev_action, is_first, state[0])
         two, state_two = self.parts[1].represent(observation, prev_action, is_first, state[1])
         if two.surprise is None:
-            return TensorFeatures(), (state_one, state_two)
-        return TensorFeatures(one.embedding, two.surprise), (state_one, state_two)
+            return Features(), (state_one, state_two)
+        return Features(one.embedding, two.surprise), (state_one, state_two)
 
     def embed(self, observation: Any) -> Tensor:
         return self.parts[0].embed(observation)
 
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+    def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         """Adds the two losses; they share no parameters, only the clipping of the whole gradient."""
         one, metrics_one = self.parts[0].loss(sequence)
         two, metrics_two = self.parts[1].loss(sequence)
         metrics = {f"embedding_{name}": value for name, value in metrics_one.items()}
         return one + two, {**metrics, **{f"surprise_{name}": value for name, value in metrics_two.items()}}
 
-    def surprise(self, sequence: Sequence) -> Tensor:
+    def surprise(self, sequence: Sequence[Tensor]) -> Tensor:
         """The surprise of a sequence, where the second representation needs one."""
         return self.parts[1].surprise(sequence)
 
@@ -109,14 +109,14 @@ class Frozen(Representation):
         prev_action: Tensor | None = None,
         is_first: Tensor | None = None,
         state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
+    ) -> tuple[Features[Tensor], Any]:
         """What the inner representation says."""
         return self.inner.represent(observation, prev_action, is_first, state)
 
     def embed(self, observation: Any) -> Tensor:
         return self.inner.embed(observation)
 
-    def surprise(self, sequence: Sequence) -> Tensor:
+    def surprise(self, sequence: Sequence[Tensor]) -> Tensor:
         return self.inner.surprise(sequence)
 
 
@@ -137,7 +137,7 @@ class Function(Representation):
         prev_action: Tensor | None = None,
         is_first: Tensor | None = None,
         state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
+    ) -> tuple[Features[Tensor], Any]:
         """Calls the function."""
         leaf = first_leaf(observation)
         result = np.asarray(self.function(map_arrays(lambda x: x.cpu().numpy(), observation)), np.float32)
@@ -145,13 +145,14 @@ class Function(Representation):
         if result.shape != expected:
             raise ValueError(f"the function returned shape {result.shape}; expected {expected}")
         values = torch.tensor(result, device=leaf.device)
-        return (TensorFeatures(surprise=values) if self.dim is None else TensorFeatures(values)), state
+        return (Features(surprise=values) if self.dim is None else Features(values)), state
 
     def embed(self, observation: Any) -> Tensor:
         """Embeds `[T, B, ...]`, calling the function on all rows at once."""
         time, batch = first_leaf(observation).shape[:2]
         rows = map_arrays(lambda x: x.flatten(0, 1), observation)
-        return cast(Tensor, self.represent(rows)[0].embedding).reshape(time, batch, -1)
+        embedding = self.represent(rows)[0].embedding
+        return super().embed(observation) if embedding is None else embedding.reshape(time, batch, -1)
 
 
 class Random(FeedForward):

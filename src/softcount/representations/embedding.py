@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softcount.representations.features import Representation, TensorFeatures
+from softcount.representations.features import Representation
 from softcount.torsos import TorsoChoice, encode, make_torso
-from softcount.types import ObservationSpec
+from softcount.types import Features, ObservationSpec
 from softcount.validation import at_least, check_fields
 
 
@@ -81,9 +81,9 @@ class FeedForward(Representation):
         prev_action: Tensor | None = None,
         is_first: Tensor | None = None,
         state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
+    ) -> tuple[Features[Tensor], Any]:
         """Embeds observations `[B, ...]`; the rest is not needed."""
-        return TensorFeatures(self.embedder(observation)), state
+        return Features(self.embedder(observation)), state
 
     def embed(self, observation: Any) -> Tensor:
         """Embeds observations `[T, B, ...]`."""

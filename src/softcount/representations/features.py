@@ -1,4 +1,4 @@
-"""What a representation is, and what it gives as tensors.
+"""What a representation is: it gives features of tensors.
 
 Those with an embedding have `dim` and `embed`; those that normalise what they see have `needs_statistics`
 and `learn_statistics`: before the first update they are shown all there is. Features without any value
@@ -7,7 +7,7 @@ mean that the representation cannot tell yet; nothing is paid for them and nothi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -15,17 +15,6 @@ from torch import Tensor, nn
 from softcount.types import Features, Sequence
 
 Metrics: TypeAlias = dict[str, Tensor]
-
-
-class TensorFeatures(NamedTuple):
-    """`softcount.types.Features` before they leave torch."""
-
-    embedding: Tensor | None = None  # [B, D] float32
-    surprise: Tensor | None = None  # [B] float32
-
-    def arrays(self) -> Features:
-        """The same as arrays."""
-        return Features(*(None if part is None else part.cpu().numpy() for part in self))
 
 
 class Representation(nn.Module):
@@ -44,7 +33,7 @@ class Representation(nn.Module):
         prev_action: Tensor | None = None,
         is_first: Tensor | None = None,
         state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
+    ) -> tuple[Features[Tensor], Any]:
         """Features of one observation per environment, `[B, ...]`, and the new state."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it gives: represent is missing")
 
@@ -52,11 +41,11 @@ class Representation(nn.Module):
         """Embeds `[T, B, ...]` as `[T, B, D]`."""
         raise NotImplementedError(f"{type(self).__name__} gives no embedding")
 
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+    def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         """What learning makes small, over leaves `[T, B, ...]`, and numbers to report; 0 learns nothing."""
         return torch.zeros(()), {}
 
-    def surprise(self, sequence: Sequence) -> Tensor:
+    def surprise(self, sequence: Sequence[Tensor]) -> Tensor:
         """Surprise of each row, `[T, B]`, where the reward needs a sequence (BYOL-Explore)."""
         raise NotImplementedError(f"{type(self).__name__} gives no surprise of a sequence")
 

@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softcount.representations.features import Representation, TensorFeatures
+from softcount.representations.features import Representation
 from softcount.torsos import first_leaf, scale_of
-from softcount.types import ObservationSpec, map_arrays
+from softcount.types import Features, ObservationSpec, map_arrays
 from softcount.validation import at_least, check_fields
 
 
@@ -77,16 +77,16 @@ class Frame(Representation):
         prev_action: Tensor | None = None,
         is_first: Tensor | None = None,
         state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
+    ) -> tuple[Features[Tensor], Any]:
         """Embeds observations `[B, ...]`, those of a dict one after the other; the rest is not needed."""
         if self.parts:
-            return TensorFeatures(torch.cat([self._part(key, observation) for key in self.parts], 1)), state
+            return Features(torch.cat([self._part(key, observation) for key in self.parts], 1)), state
         values = observation.float() * self.scale
         if self.is_picture:
             values = values if values.ndim == 4 else values[..., None]
             means = F.adaptive_avg_pool2d(values.permute(0, 3, 1, 2), self.cells)
             values = means.permute(0, 2, 3, 1)
-        return TensorFeatures(values.reshape(len(values), -1)), state
+        return Features(values.reshape(len(values), -1)), state
 
     def embed(self, observation: Any) -> Tensor:
         """Embeds observations `[T, B, ...]`."""

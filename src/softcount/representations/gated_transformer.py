@@ -18,7 +18,6 @@ distances i − j. An `is_first` cuts: no token sees another episode's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -108,7 +107,8 @@ class Layer(nn.Module):
     ) -> Tensor:
         y = self.attention(self.norm_one(context), len(x), distances, is_visible, u, v)
         x = self.gate_one(x, F.relu(y))
-        return cast(Tensor, self.gate_two(x, F.relu(self.positionwise(self.norm_two(x)))))
+        gated: Tensor = self.gate_two(x, F.relu(self.positionwise(self.norm_two(x))))
+        return gated
 
 
 class RelativeAttention(nn.Module):
@@ -135,7 +135,8 @@ class RelativeAttention(nn.Module):
         scores = shift(scores) / q.shape[-1] ** 0.5
         scores = scores.masked_fill(~is_visible[:, None], float("-inf"))
         y = F.scaled_dot_product_attention(q + u[:, None], k, v_, attn_mask=scores)
-        return cast(Tensor, self.out(y.permute(2, 0, 1, 3).flatten(2)))
+        out: Tensor = self.out(y.permute(2, 0, 1, 3).flatten(2))
+        return out
 
 
 class Gate(nn.Module):

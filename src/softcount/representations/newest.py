@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from softcount.representations.features import Metrics, Representation, TensorFeatures
-from softcount.types import ArraySpec, ObservationSpec, Sequence
+from softcount.representations.features import Metrics, Representation
+from softcount.types import ArraySpec, Features, ObservationSpec, Sequence
 
 
 def newest_spec(spec: ObservationSpec, channels: int) -> ArraySpec:
@@ -50,17 +50,17 @@ class Newest(Representation):
         prev_action: Tensor | None = None,
         is_first: Tensor | None = None,
         state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
+    ) -> tuple[Features[Tensor], Any]:
         """What the inner representation says of the newest frame."""
         return self.inner.represent(self._newest(observation), prev_action, is_first, state)
 
     def embed(self, observation: Any) -> Tensor:
         return self.inner.embed(self._newest(observation))
 
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+    def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         return self.inner.loss(self._of_newest(sequence))
 
-    def surprise(self, sequence: Sequence) -> Tensor:
+    def surprise(self, sequence: Sequence[Tensor]) -> Tensor:
         return self.inner.surprise(self._of_newest(sequence))
 
     @property
@@ -76,6 +76,6 @@ class Newest(Representation):
     def _newest(self, observation: Any) -> Any:
         return observation[..., -self.channels :]
 
-    def _of_newest(self, sequence: Sequence) -> Sequence:
+    def _of_newest(self, sequence: Sequence[Tensor]) -> Sequence[Tensor]:
         steps = sequence.steps
         return sequence._replace(steps=steps._replace(observation=self._newest(steps.observation)))

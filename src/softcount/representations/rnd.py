@@ -23,9 +23,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from softcount.representations.features import Draws, Metrics, Representation, TensorFeatures, masked_mean
+from softcount.representations.features import Draws, Metrics, Representation, masked_mean
 from softcount.torsos import DqnConfig, TorsoChoice, first_leaf, make_torso, mlp
-from softcount.types import ArraySpec, ObservationSpec, Sequence, map_arrays
+from softcount.types import ArraySpec, Features, ObservationSpec, Sequence, map_arrays
 from softcount.validation import above, at_least, between, check_fields, each
 
 
@@ -147,25 +147,24 @@ class RandomDistillation(Representation):
         prev_action: Tensor | None = None,
         is_first: Tensor | None = None,
         state: Any = (),
-    ) -> tuple[TensorFeatures, Any]:
+    ) -> tuple[Features[Tensor], Any]:
         """The surprise of each of the observations `[B, ...]`, and the embedding it is made on, if any.
 
         Nothing of both before the first update.
         """
         if self.on is None:
             if not self.is_learned:
-                return TensorFeatures(), state
-            return TensorFeatures(surprise=self._error(self.normaliser(observation))), state
+                return Features(), state
+            return Features(surprise=self._error(self.normaliser(observation))), state
         features, state = self.on.represent(observation, prev_action, is_first, state)
         if not self.is_learned:
-            return TensorFeatures(), state
-        embedding = cast(Tensor, features.embedding)
-        return TensorFeatures(embedding, self._error(embedding)), state
+            return Features(), state
+        return Features(features.embedding, self._error(features.embedding)), state
 
     def embed(self, observation: Any) -> Tensor:
         return super().embed(observation) if self.on is None else self.on.embed(observation)
 
-    def loss(self, sequence: Sequence) -> tuple[Tensor, Metrics]:
+    def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         """The mean error over all rows, or a random share of them; and the inner representation's loss."""
         observation = sequence.steps.observation
         shape = first_leaf(observation).shape[:2]
@@ -202,6 +201,11 @@ class RandomDistillation(Representation):
         return difference.square().mean(-1)
 
 
+def _with_channels(spec: ArraySpec) -> ArraySpec:
+    """What the statistics make of an observation; a flat image is one channel."""
+    return ArraySpec((*spec.shape, 1) if len(spec.shape) == 2 else spec.shape, "float32")
+
+
 class Normaliser(nn.Module):
     """clip((x − mean) / std, ±c) with running statistics per pixel, exact from the first batch on."""
 
@@ -216,10 +220,10 @@ class Normaliser(nn.Module):
         self.out_spec: ObservationSpec
         if isinstance(spec, Mapping):
             self.parts.update({key: Normaliser(part, clip) for key, part in spec.items()})
-            self.out_spec = {key: cast(Normaliser, self.parts[key]).out_spec for key in spec}  # type: ignore[misc]
+            self.out_spec = {key: _with_channels(part) for key, part in spec.items()}
             return
-        shape = (*spec.shape, 1) if len(spec.shape) == 2 else spec.shape  # a flat image is one channel
-        self.out_spec = ArraySpec(shape, "float32")
+        self.out_spec = _with_channels(spec)
+        shape = self.out_spec.shape
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("square", torch.zeros(shape, dtype=torch.float64))  # Σ (x − mean)²

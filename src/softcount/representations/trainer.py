@@ -88,7 +88,7 @@ class RepresentationTrainer:
             {name: p.detach().clone() for name, p in self._learned} if self.config.acting == "slow" else {}
         )
 
-    def update(self, sequence: Sequence) -> dict[str, float]:
+    def update(self, sequence: Sequence[Any]) -> dict[str, float]:
         """Takes one optimiser step on a sequence `[T, B, ...]` of arrays or tensors; returns its metrics.
 
         Returns an empty dict for sequences skipped by `update_every`, or if nothing learns.
@@ -126,7 +126,7 @@ class RepresentationTrainer:
         device = self._learned[0][1].device
         self.representation.learn_statistics(to_tensors(observation, device))
 
-    def surprise(self, sequence: Sequence) -> Array:
+    def surprise(self, sequence: Sequence[Any]) -> Array:
         """How surprised the representation is by a sequence, as it is now and as it acts, `[T, B]`."""
         self.representation.eval()
         surprise = self.representation.surprise(to_tensors(sequence, self._learned[0][1].device))

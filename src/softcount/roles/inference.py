@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from softcount.agents.protocols import ActingNetwork, Inputs
-from softcount.representations.features import Representation, TensorFeatures
+from softcount.representations.features import Representation
 from softcount.roles.actor import Reply, Request
 from softcount.tensors import load_module, module_state, to_arrays, to_tensors
 from softcount.types import ActionSpec, Array, Features, State, no_action
@@ -40,9 +40,13 @@ class Inference:
         self._played: Any = network.evaluating()  # the same parameters, as an evaluator plays them
         self.representation = None if representation is None else representation.to(device).eval()
         self.action_spec, self.device = action_spec, device
+        self._policy: State | None = None
 
     def load(self, parameters: Parameters) -> None:
-        load_module(self.network, parameters.policy)
+        """Acts with these from now on; the very policy that was loaded last is there already."""
+        if parameters.policy is not self._policy:
+            load_module(self.network, parameters.policy)
+            self._policy = parameters.policy
         if self.representation is not None and parameters.representation is not None:
             load_module(self.representation, parameters.representation)
 
@@ -79,12 +83,13 @@ class Inference:
             asked.observation, asked.prev_action, asked.reward, asked.prev_intrinsic, asked.is_first
         )
         policy, state = network.act(inputs, asked.condition, asked.state)
-        features, feature_state = TensorFeatures(), ()  # type: tuple[TensorFeatures, Any]
+        features: Features[Tensor] = Features()
+        feature_state: Any = ()
         if self.representation is not None:
             features, feature_state = self.representation.represent(
                 asked.observation, asked.prev_action, asked.is_first, asked.feature_state
             )
-        return Reply(to_arrays(policy), features.arrays(), to_arrays(state), to_arrays(feature_state))
+        return Reply(to_arrays(policy), to_arrays(features), to_arrays(state), to_arrays(feature_state))
 
     @torch.inference_mode()
     def embed(self, observation: Any) -> Features:
@@ -99,4 +104,5 @@ class Inference:
         features, _ = self.representation.represent(
             to_tensors(observation, self.device), prev_action, is_first, state
         )
-        return features.arrays()
+        found: Features = to_arrays(features)
+        return found

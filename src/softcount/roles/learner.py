@@ -8,9 +8,10 @@ learned from the batch is no longer surprised by it. All others arrive paid.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 from softcount.agents.protocols import Agent
 from softcount.bonuses.terminal import TerminalObservations, observe
@@ -44,7 +45,7 @@ class Learner:
 
     def __call__(self, sample: Sample, intrinsic_targets: Array | None = None) -> Update:
         """Learns from a batch; `intrinsic_targets` [T+1, B] replace the stored rewards in targets."""
-        sequence: Sequence = to_tensors(sample.sequence)
+        sequence: Sequence[Tensor] = to_tensors(sample.sequence)
         metrics: dict[str, float] = {}
         if self.bonus is not None:
             intrinsic_targets = self._pay_sequence(sequence)
@@ -68,7 +69,7 @@ class Learner:
         representation = None if self.trainer is None else to_arrays(dict(self.trainer.acting_state()))
         return Parameters(self.agent.parameters(), representation)
 
-    def _pay_sequence(self, sequence: Sequence) -> Array:
+    def _pay_sequence(self, sequence: Sequence[Tensor]) -> Array:
         """Pays every row of the batch for the surprise of arriving there, `[T+1, B]`.
 
         Nothing in a trace predicts its row 0: like a first observation it is not paid and not counted.
@@ -76,7 +77,7 @@ class Learner:
         assert self.trainer is not None
         assert self.bonus is not None
         surprise = self.trainer.surprise(sequence)
-        steps: Any = sequence.steps  # of tensors
+        steps = sequence.steps
         is_unpredicted = steps.is_first.numpy().copy()
         is_unpredicted[0] = True
         env_ids = np.broadcast_to(np.arange(surprise.shape[1]), surprise.shape).ravel()

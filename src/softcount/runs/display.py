@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ class Display:
 
     def __init__(self, title: str, total_steps: int) -> None:
         self.title, self.total_steps = title, total_steps
+        self.is_read = True
         self._live: Any = None
         self._progress: Any = None
         self._started = time.monotonic()
@@ -43,6 +45,16 @@ class Display:
         if self._live is not None:
             self._live.__exit__(kind, error, trace)
 
+    def say(self, line: str) -> None:
+        """Writes a line; where nobody reads any more, `is_read` says so and nothing is written again."""
+        if not self.is_read:
+            return
+        try:
+            print(line, flush=True)
+        except BrokenPipeError:
+            self.is_read = False
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  or Python's last flush would complain
+
     def show(self, step: int, metrics: Mapping[str, float]) -> None:
         """Draws one report."""
         if self._first_step is None:
@@ -51,7 +63,7 @@ class Display:
         left = (self.total_steps - step) / speed if speed > 0 else float("nan")
         note = f"{speed:,.0f} steps/s, {_clock(left)} left"
         if self._live is None:
-            print(f"{self.title}  {step:,}/{self.total_steps:,}  {note}  {_summary(metrics)}", flush=True)
+            self.say(f"{self.title}  {step:,}/{self.total_steps:,}  {note}  {_summary(metrics)}")
             return
         self._progress.update(self._task, completed=step, note=note)
         from rich.console import Group

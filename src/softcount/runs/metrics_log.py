@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from softcount.hints import install
+
 
 class MetricsLog:
     """Appends reports to `metrics.jsonl`, one durable line each.
@@ -115,4 +117,4 @@ def _require(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"{module} is needed here; pip install 'softcount[{extra}]'") from error
+        raise ImportError(f"{module} is needed here: {install(extra)}") from error

@@ -13,6 +13,7 @@ from softcount import checkpoint, store
 from softcount.config import RunConfig
 from softcount.envs.disco_maze import PALETTE
 from softcount.envs.worlds import World
+from softcount.hints import install
 from softcount.launch.build import build_evaluator, seeds_of
 from softcount.launch.local import LocalLoop
 from softcount.measure.coverage import Coverage, draw_heat_map
@@ -159,7 +160,7 @@ def require_pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("animations need pillow; pip install 'softcount[plots]'") from error
+        raise ImportError(f"animations need pillow: {install('plots')}") from error
     return Image
 
 

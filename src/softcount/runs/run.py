@@ -4,6 +4,7 @@
     RUN/metrics.jsonl       one report per line
     RUN/events.out…         the same for TensorBoard
     RUN/checkpoints/        the last complete checkpoint
+    RUN/live/               places and atoms, while somebody watches
 
 Killing a run at any moment loses at most what came after its last checkpoint, and
 `resume` continues it as if nothing had happened. One process at a time may train it.
@@ -32,6 +33,7 @@ from softcount.launch.local import LocalLoop, Misfit
 from softcount.measure import bonus_accuracy
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation, Evaluator
+from softcount.runs import live
 from softcount.runs.lock import FolderLock
 from softcount.runs.metrics_log import EventLog, MetricsLog
 from softcount.scores import capped_returns
@@ -82,8 +84,7 @@ class Run:
         Refuses a folder that holds a run, or files that are named like those of one. Decision 171.
         """
         config = only_read(config)
-        folder.mkdir(parents=True, exist_ok=True)
-        with _held(folder) as lock:
+        with _made(folder), _held(folder) as lock:
             _check_free(folder)
             torch.set_num_threads(1)
             loop = make_loop(config)
@@ -105,6 +106,11 @@ class Run:
         with _held(folder) as lock:
             _check_no_links(folder)
             saved = checkpoint.read(folder / CHECKPOINTS)
+            if "steps" in new_values and config.steps < saved.step:
+                raise ValueError(
+                    f"{folder} has done {saved.step:,} steps; expected to train to more than that in all, "
+                    f"not to {config.steps:,}"
+                )
             _check_unchanged(_saved_config(saved), config)
             loop = restore(config, saved)
             if config != old:
@@ -135,6 +141,7 @@ class Run:
                 self._check_still_there()  # TensorBoard's writer opens its file by name each time
                 self.log.write(loop.num_steps, metrics)
                 self.events.write(loop.num_steps, metrics)
+                live.show_if_asked(self.folder, loop)
                 yield loop.num_steps, metrics
             if time.monotonic() - last_checkpoint > config.checkpoint_seconds:
                 self.save()
@@ -217,6 +224,20 @@ class Run:
 
 
 @contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Makes a folder, and takes away again what it made if something goes wrong."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # somebody else has put something there
+            for each in new:
+                each.rmdir()
+        raise
+
+
+@contextmanager
 def _held(folder: Path) -> Iterator[FolderLock]:
     """Holds a folder, and lets go of it again only if something goes wrong."""
     lock = FolderLock(folder)
@@ -279,7 +300,9 @@ def read_reports(folder: Path) -> list[dict[str, Any]]:
     manifest = folder / CHECKPOINTS / checkpoint.MANIFEST
     if not manifest.exists():
         return []
-    content = (folder / METRICS).read_bytes()[: json.loads(manifest.read_text())["metrics_bytes"]]
+    content = (folder / METRICS).read_bytes()[
+        : json.loads(manifest.read_text(encoding="utf-8"))["metrics_bytes"]
+    ]
     return [json.loads(line) for line in content.decode().splitlines()]
 
 

@@ -7,7 +7,8 @@ from oracles import meme_loss as oracle
 from oracles import networks
 
 from softcount import store
-from softcount.agents.meme.agent import Meme, MemeConfig, network_inputs, preferences
+from softcount.agents.body import inputs_of
+from softcount.agents.meme.agent import Meme, MemeConfig, preferences
 from softcount.agents.meme.loss import LossConfig
 from softcount.agents.meme.network import MemeNetwork, NetworkConfig
 from softcount.agents.meme.policies import act
@@ -94,12 +95,12 @@ def test_the_learner_reproduces_what_the_actor_computed_from_the_stored_state():
     assert steps.is_first[1:].any()  # there are resets inside
     assert (sequence.state[0] != 0).any()
     with torch.no_grad():
-        logits = agent.online(network_inputs(sequence), sequence.state)[0].logits
+        logits = agent.online(inputs_of(sequence), sequence.state)[0].logits
     own = logits.gather(2, steps.extras["mixture"][:, :, None, None].expand(-1, -1, 1, 3)).squeeze(2)
     assert (own.argmax(-1) == steps.action).all()
     without_state = tuple(torch.zeros_like(x) for x in sequence.state)
     with torch.no_grad():
-        other = agent.online(network_inputs(sequence), without_state)[0].logits
+        other = agent.online(inputs_of(sequence), without_state)[0].logits
     assert (other - logits).abs().max() > 1e-3  # and the stored state matters
 
 
@@ -108,7 +109,7 @@ def test_the_state_the_learner_ends_with_is_the_state_the_actor_had():
     replay, states = play(agent, 4 * 5 + 1)
     sequence = to_tensors(replay.sample(64, np.random.default_rng(0)).sequence)
     with torch.no_grad():
-        _, last = agent.online(network_inputs(sequence), sequence.state)
+        _, last = agent.online(inputs_of(sequence), sequence.state)
     # A trace's 9 rows end at row 8, 12, 16 or 20 of the run.
     found = np.concatenate([x.numpy() for x in last], axis=1)
     known = np.concatenate([np.concatenate(states[t], axis=1) for t in (8, 12, 16, 20)])
@@ -307,7 +308,7 @@ def test_acting_is_greedy_on_what_the_config_says(act_on):
     replay, _ = play(agent, 30, epsilon=0.0)
     sequence = to_tensors(replay.sample(20, np.random.default_rng(0)).sequence)
     with torch.no_grad():
-        outputs, _ = agent.online(network_inputs(sequence), sequence.state)
+        outputs, _ = agent.online(inputs_of(sequence), sequence.state)
     combined = outputs.q_extrinsic + agent.ladders.beta[:, None] * outputs.q_intrinsic
     mixture = sequence.steps.extras["mixture"][:, :, None, None].expand(-1, -1, 1, 3)
     greedy = {

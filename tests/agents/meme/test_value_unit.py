@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from oracles.sequences import sample_sequence
 
-from softcount.agents.meme.agent import UNIT_OF_SIZE, Meme, MemeConfig, change_unit, network_inputs
+from softcount.agents.body import inputs_of
+from softcount.agents.meme.agent import UNIT_OF_SIZE, Meme, MemeConfig, change_unit
 from softcount.agents.meme.network import NetworkConfig
 from softcount.types import ArraySpec, DiscreteActions
 
@@ -43,13 +44,13 @@ def test_the_first_unit_is_ten_times_the_size_of_the_first_rewards_in_both_netwo
 def test_a_change_of_unit_changes_nothing_that_the_network_says_and_scales_the_moments():
     agent, batch = agent_of(), batch_of()
     agent.update(batch)
-    before, _ = agent.online(network_inputs(batch), ())
+    before, _ = agent.online(inputs_of(batch), ())
     layer = agent.online.advantage_out[1].weight
     hidden = agent.online.value_hidden.weight
     kept = {p: {k: v.clone() for k, v in agent.optimiser.state[p].items()} for p in (layer, hidden)}
     weight, unit = layer.detach().clone(), agent.unit
     change_unit(agent.online, agent.optimiser, 5 * unit)
-    after, _ = agent.online(network_inputs(batch), ())
+    after, _ = agent.online(inputs_of(batch), ())
     torch.testing.assert_close(after.q_extrinsic, before.q_extrinsic, rtol=1e-5, atol=1e-10)
     torch.testing.assert_close(after.q_intrinsic, before.q_intrinsic, rtol=1e-5, atol=1e-10)
     torch.testing.assert_close(layer.detach(), weight / 5)

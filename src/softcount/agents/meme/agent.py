@@ -14,7 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from softcount.agents.body import inputs_of
 from softcount.agents.meme.loss import (
     Batch,
     Ladders,
@@ -127,7 +129,7 @@ class Meme:
         return module_state(self.online)
 
     def update(
-        self, sequence: Sequence, weights: Array | None = None, intrinsic_targets: Array | None = None
+        self, sequence: Sequence[Tensor], weights: Array | None = None, intrinsic_targets: Array | None = None
     ) -> tuple[Array, dict[str, float]]:
         """Learns from `[T+1, B]` rows (T transitions); returns priorities `[B]` and metrics.
 
@@ -136,7 +138,7 @@ class Meme:
         place of the stored intrinsic rewards in the targets only, dated by arrival like them.
         """
         sequence = to_tensors(sequence, self.device)
-        inputs = network_inputs(sequence)
+        inputs = inputs_of(sequence, "mixture")
         batch = self._batch(sequence, weights, intrinsic_targets)
         if self.num_updates == 0 and self.config.network.value_unit == "running":
             self._start_at_the_size_of(batch)
@@ -171,8 +173,10 @@ class Meme:
         """What the network's values are measured in."""
         return float(self.online.value_unit) if self.config.network.value_unit == "running" else 1.0
 
-    def _batch(self, sequence: Sequence, weights: Array | None, intrinsic_targets: Array | None) -> Batch:
-        steps: Any = sequence.steps  # of tensors
+    def _batch(
+        self, sequence: Sequence[Tensor], weights: Array | None, intrinsic_targets: Array | None
+    ) -> Batch:
+        steps = sequence.steps
         behaviour_prob = None
         if self.config.loss.return_form == "retrace":
             if "log_prob" not in steps.extras:
@@ -232,14 +236,3 @@ def change_unit(network: MemeNetwork, optimiser: torch.optim.Optimizer, unit: fl
             moments = optimiser.state[parameter]
             moments["exp_avg"] *= factor
             moments["exp_avg_sq"] *= factor**2
-
-
-def network_inputs(sequence: Sequence) -> Inputs:
-    """Picks what the network sees out of a batch of traces: always the stored rewards."""
-    steps: Any = sequence.steps  # of tensors
-    if "prev_intrinsic" not in steps.extras or "mixture" not in steps.extras:
-        raise ValueError(
-            f"steps carry the extras {sorted(steps.extras)}; expected 'mixture' and 'prev_intrinsic'"
-        )
-    prev_intrinsic = steps.extras["prev_intrinsic"]
-    return Inputs(steps.observation, steps.prev_action, steps.reward, prev_intrinsic, steps.is_first)

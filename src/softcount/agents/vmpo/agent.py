@@ -12,7 +12,6 @@ step, and at last the output layer is rescaled. Before, that would change what t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -143,7 +142,7 @@ class Vmpo:
         return self.published
 
     def update(
-        self, sequence: Sequence, weights: Array | None = None, intrinsic_targets: Array | None = None
+        self, sequence: Sequence[Tensor], weights: Array | None = None, intrinsic_targets: Array | None = None
     ) -> tuple[None, dict[str, float]]:
         """Learns from `[T+1, B]` rows (T transitions), once; there is no order, hence no priorities.
 
@@ -168,9 +167,9 @@ class Vmpo:
         metrics |= self._describe(outputs, terms, psi) | {"grad_norm": grad_norm}
         return None, {name: float(x) for name, x in metrics.items()}
 
-    def _reward(self, sequence: Sequence, intrinsic_targets: Array | None) -> Tensor:
+    def _reward(self, sequence: Sequence[Tensor], intrinsic_targets: Array | None) -> Tensor:
         """Returns r = r^e + β r^i of arriving at each row, or with r^i above its mean."""
-        steps: Any = sequence.steps  # of tensors
+        steps = sequence.steps
         intrinsic = (
             steps.intrinsic if intrinsic_targets is None else to_tensors(intrinsic_targets, self.device)
         )
@@ -182,9 +181,11 @@ class Vmpo:
         reward: Tensor = steps.reward.double() + self.config.loss.intrinsic_weight * intrinsic
         return reward
 
-    def _terms(self, sequence: Sequence, outputs: Outputs, reward: Tensor) -> tuple[Terms, Statistics]:
+    def _terms(
+        self, sequence: Sequence[Tensor], outputs: Outputs, reward: Tensor
+    ) -> tuple[Terms, Statistics]:
         """Returns what the losses need, and the statistics that PopArt takes on after the step."""
-        steps: Any = sequence.steps  # of tensors
+        steps = sequence.steps
         config = self.config.loss
         is_valid = is_transition(steps.is_first, steps.is_last)
         task = steps.extras["task"]

@@ -30,11 +30,6 @@ WALL, VOID = 30.0, -6.0
 SUBSTEPS_PER_SECOND, TICKS_PER_SECOND = 60, 30
 
 
-def is_available() -> bool:
-    """Says whether the compiled module is there."""
-    return _rooms is not None
-
-
 def version() -> int:
     """Changes whenever a constant, a rule, a generator or a texture does.
 

@@ -58,6 +58,8 @@ function range(values, kind) {
   return [low === 0 ? 0 : low - pad, high + pad];
 }
 
+const whenIs = (x) => (VIEW.x === "steps" ? `step ${whole(x)}` : `after ${clock(x)}`);
+
 class LineChart {
   constructor(metric, title, kind) {
     Object.assign(this, { metric, title, kind });
@@ -69,7 +71,6 @@ class LineChart {
       el("div", { class: "head" }, el("h4", {}, title, el("span", { class: "key" }, metric)), this.last),
       this.box,
     );
-    this.runs = RUNS.map((run, index) => ({ run, index })).filter(({ run }) => run.curves.series[metric]);
     new ResizeObserver(() => this.draw()).observe(this.box);
     CHARTS.push(this);
   }
@@ -78,8 +79,8 @@ class LineChart {
     const width = this.box.clientWidth,
       height = HEIGHT;
     if (!width) return;
-    this.curves = this.runs
-      .filter(({ index }) => !VIEW.hidden.has(index))
+    this.curves = RUNS.map((run, index) => ({ run, index }))
+      .filter(({ run, index }) => run.curves.series[this.metric] && !VIEW.hidden.has(index))
       .map(({ run, index }) => {
         const raw = pointsOf(run, this.metric);
         return { run, index, raw, line: VIEW.smoothing ? smooth(raw, VIEW.smoothing) : raw };
@@ -226,10 +227,9 @@ class LineChart {
     moveCursor(x);
     const found = this.cursor(x);
     if (!found.length) return hideTip();
-    const when = VIEW.x === "steps" ? `step ${whole(found[0].at.x)}` : `after ${clock(found[0].at.x)}`;
     showTip(
       event,
-      when,
+      whenIs(found[0].at.x),
       found.map(({ run, index, at }) => [
         colour(index),
         RUNS.length > 1 ? run.name : this.title,
@@ -254,11 +254,12 @@ class LineChart {
       .map(({ raw, index }) => [index, raw.filter(({ y }) => isNumber(y)).at(-1)])
       .filter(([, point]) => point);
     this.last.replaceChildren(
-      ...(values.length > 3 ? [] : values).map(([index, { y }]) =>
+      ...(values.length > 3 ? [] : values).map(([index, { x, y }]) =>
         el(
           "span",
-          { style: RUNS.length > 1 ? `color:${colour(index)}` : "" },
+          { style: RUNS.length > 1 ? `color:${colour(index)}` : "", title: whenIs(x) },
           this.kind === "share" ? show(y, "share") : plain(y),
+          el("small", {}, VIEW.x === "steps" ? `at ${compact(Number(x.toPrecision(3)))}` : ""),
         ),
       ),
     );

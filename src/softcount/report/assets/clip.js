@@ -14,7 +14,7 @@ function clipSection() {
           runTitle(run, index),
           taskTitle(clip),
         );
-        if (clip.episodes) card.append(el("p", { class: "soft" }, describePlay(clip)));
+        if (clip.episodes) card.append(el("p", { class: "soft" }, describePlay(clip, run.checkpoint)));
         card.append(clip.image ? player(clip) : empty(clip.missing));
         return card;
       }),
@@ -22,7 +22,7 @@ function clipSection() {
   ];
 }
 
-function describePlay(clip) {
+function describePlay(clip, step) {
   const total = clip.rewards.reduce((sum, reward) => sum + reward, 0),
     every = clip.stride > 1 ? `, every ${clip.stride}th step shown` : "";
   const others =
@@ -35,7 +35,7 @@ function describePlay(clip) {
       { style: "color:var(--text)" },
       `Return ${plain(total)} in ${whole(clip.rewards.length - 1)} steps`,
     ),
-    `, played with ${clip.behaviour}${every}.${others}`,
+    `, played with ${clip.behaviour} as learned at step ${whole(step)}${every}.${others}`,
   ];
 }
 

@@ -50,13 +50,13 @@ function curvesSection() {
 }
 
 function curveControls() {
-  const value = el("span", {}, "0");
+  const value = el("span", {}, String(VIEW.smoothing));
   const slider = el("input", {
     type: "range",
     min: 0,
     max: 0.95,
     step: 0.05,
-    value: 0,
+    value: VIEW.smoothing,
     "aria-label": "Smoothing",
     oninput: () => {
       VIEW.smoothing = Number(slider.value);

@@ -1,6 +1,7 @@
 // The memory, or that of each task: atoms on their two main axes, area by count; histograms of counts and ages.
+const MEMORY_VIEW = { by: "ages" };
 function memorySection() {
-  const state = { by: "ages" };
+  const state = MEMORY_VIEW;
   const panels = RUNS.flatMap((run, index) => run.memories.map((memory) => ({ run, index, memory })));
   const grid = runGrid(panels.length);
   const refresh = () => grid.replaceChildren(...panels.map((panel) => memoryCard(panel, state)));
@@ -22,6 +23,7 @@ function memoryCard({ run, index, memory }, state) {
     { class: "card memory", "data-run": index, style: `--ink:${colour(index)}` },
     runTitle(run, index),
     taskTitle(memory),
+    memory.missing ? null : el("p", { class: "soft" }, `at step ${whole(run.checkpoint)}`),
   );
   if (memory.missing) {
     card.append(empty(memory.missing));
@@ -40,7 +42,7 @@ function memoryCard({ run, index, memory }, state) {
     el(
       "div",
       { class: "body" },
-      scatter(memory, state.by),
+      scatter(memory, state.by, `${run.name} ${memory.task}`),
       el(
         "div",
         {},
@@ -59,7 +61,25 @@ function memoryCard({ run, index, memory }, state) {
   return card;
 }
 
-function scatter(memory, by) {
+// Where each atom was drawn last, by memory and by birth: a page that is drawn again moves them.
+const DRAWN_ATOMS = new Map();
+const MOVE = { duration: 900, easing: "ease-in-out" };
+function moveAtoms(circles, births, key) {
+  const before = DRAWN_ATOMS.get(key);
+  const now = new Map();
+  circles.forEach(([i, circle]) => {
+    const [x, y] = ["cx", "cy"].map((name) => Number(circle.getAttribute(name)));
+    now.set(births[i], [x, y]);
+    if (!before) return;
+    const [oldX, oldY] = before.get(births[i]) || [];
+    if (oldX === undefined) circle.animate([{ opacity: 0 }, { opacity: 1 }], MOVE);
+    else if (oldX !== x || oldY !== y)
+      circle.animate([{ transform: `translate(${oldX - x}px, ${oldY - y}px)` }, { transform: "none" }], MOVE);
+  });
+  DRAWN_ATOMS.set(key, now);
+}
+
+function scatter(memory, by, key) {
   const side = 400,
     pad = 14,
     values = memory[by];
@@ -79,6 +99,11 @@ function scatter(memory, by) {
       r: (1.5 + 6 * 10 ** ((memory.log10_counts[i] - most10) / 2)).toFixed(2),
       fill: ramp((values[i] - least) / (most - least || 1)),
     }),
+  );
+  moveAtoms(
+    circles.map((circle, at) => [order[at], circle]),
+    memory.births,
+    key,
   );
   const tell = (event) => {
     const i = event.target.dataset.atom;

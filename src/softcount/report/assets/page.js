@@ -4,11 +4,11 @@ const SECTIONS = [
     "summary",
     "Summary",
     RUNS.length > 1
-      ? "The last report of each run that has the number."
-      : "By the last report that has the number.",
+      ? "The last number of each kind of every run, and the step at which it was taken."
+      : "The last number of each kind, and the step at which it was taken.",
     summarySection,
   ],
-  ["world", "World", "Where the run has been, at its last checkpoint; of several tasks, in each.", worldSection],
+  ["world", "World", "Where the run has been; of several tasks, in each.", worldSection],
   [
     "clip",
     "What the agent does",
@@ -19,7 +19,7 @@ const SECTIONS = [
   [
     "memory",
     "Memory",
-    "RECODE's atoms at the last checkpoint, projected on their two main axes.",
+    "RECODE's atoms, projected on their two main axes.",
     memorySection,
   ],
   [
@@ -29,7 +29,7 @@ const SECTIONS = [
     timeSection,
   ],
   ["configuration", "Configuration", "", configSection],
-];
+].filter(([id]) => id !== "clip" || RUNS.some((run) => run.clip)); // a live page plays no episodes
 
 function header() {
   const worlds = [...new Set(RUNS.map((run) => `${run.config.agent} on ${worldName(run)}`))];
@@ -49,7 +49,7 @@ function notes() {
   const lines = RUNS.filter((run) => run.notes.length).map((run) =>
     el("p", {}, RUNS.length > 1 ? el("b", {}, `${run.name}: `) : null, run.notes.join(" ")),
   );
-  return lines.length ? el("div", { class: "notes" }, lines) : null;
+  return el("div", { class: "notes", id: "notes", hidden: !lines.length }, lines);
 }
 
 // The system's choice holds until the button is pressed; then the button's, also after a reload.
@@ -88,21 +88,15 @@ document.getElementById("bar").append(
     RUNS.length > 1 ? legend() : null,
   ),
 );
-const sections = SECTIONS.map(([id, title, lead, make]) =>
-  el("section", { id }, el("h2", {}, title), lead ? el("p", { class: "lead" }, lead) : null, make()),
-);
-const [summary, world, clip, ...others] = sections;
-const isPair = RUNS.length === 1 && RUNS[0].worlds.length === 1; // a world and what is done in it, side by side
-document
-  .getElementById("main")
-  .replaceChildren(
-    ...[
-      notes(),
-      summary,
-      ...(isPair ? [el("div", { class: "pair" }, world, clip)] : [world, clip]),
-      ...others,
-    ].filter(Boolean),
-  );
+const section = ([id, title, lead, make]) =>
+  el("section", { id }, el("h2", {}, title), lead ? el("p", { class: "lead" }, lead) : null, make());
+const byId = Object.fromEntries(SECTIONS.map((parts) => [parts[0], section(parts)]));
+if (byId.clip && RUNS.length === 1 && RUNS[0].worlds.length === 1) {
+  const pair = el("div", { class: "pair" }, byId.world, byId.clip); // a world and what is done in it
+  delete byId.clip;
+  byId.world = pair;
+}
+document.getElementById("main").replaceChildren(notes(), ...Object.values(byId));
 document
   .getElementById("foot")
   .append(

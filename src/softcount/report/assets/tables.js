@@ -7,6 +7,12 @@ const SUMMARY = [
 ];
 const showFinal = (value, kind) => (kind === "clock" ? clock(value) : show(value, kind));
 
+// The step at which a number was taken; those of a whole run have none.
+const takenAt = (run, name) =>
+  isNumber(run.final_at[name])
+    ? el("small", { class: "taken", "data-at": run.final_at[name] }, `at step ${whole(run.final_at[name])}`)
+    : null;
+
 function summarySection() {
   const known = SUMMARY.filter(([name]) => RUNS.some((run) => isNumber(run.final[name])));
   if (!known.length) return [empty("No report was written, so there are no numbers yet.")];
@@ -21,6 +27,7 @@ function summarySection() {
             { class: "tile", "data-final": name },
             el("b", {}, showFinal(RUNS[0].final[name], kind)),
             el("span", {}, title),
+            takenAt(RUNS[0], name),
           ),
         ),
       ),
@@ -51,7 +58,12 @@ function summarySection() {
               {},
               el("td", { class: "name" }, swatch(index), run.name),
               known.map(([name, , kind]) =>
-                el("td", { class: "number", "data-final": name }, showFinal(run.final[name], kind)),
+                el(
+                  "td",
+                  { class: "number", "data-final": name },
+                  showFinal(run.final[name], kind),
+                  takenAt(run, name),
+                ),
               ),
             ),
           ),

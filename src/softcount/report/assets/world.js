@@ -1,8 +1,9 @@
 // The map of each task's world: cells coloured by when they were first seen, or by how often they were visited.
+const WORLD_VIEW = { by: "first_seen", path: false };
 function worldSection() {
   const panels = RUNS.flatMap((run, index) => run.worlds.map((world) => ({ run, index, world })));
   const mapped = panels.filter(({ world }) => world.shape);
-  const state = { by: "first_seen", path: false };
+  const state = WORLD_VIEW;
   const grid = runGrid(panels.length);
   const refresh = () =>
     grid.replaceChildren(...panels.map((panel) => worldCard(panel, state, mapped)));
@@ -10,12 +11,13 @@ function worldSection() {
   if (!mapped.length) return [grid];
   const path = el("input", {
     type: "checkbox",
+    checked: state.path,
     onchange: () => {
       state.path = path.checked;
       refresh();
     },
   });
-  const hasPath = mapped.some(({ run }) => run.clip.cells && run.clip.cells.some(Boolean));
+  const hasPath = mapped.some(({ run }) => run.clip && run.clip.cells && run.clip.cells.some(Boolean));
   return [
     el(
       "div",
@@ -44,7 +46,7 @@ function worldCard({ run, index, world }, state, mapped) {
         "p",
         { class: "soft" },
         el("b", { style: "color:var(--text)" }, `${whole(world.visited)}${of} places`),
-        ` in ${whole(world.steps)} steps`,
+        ` at step ${whole(world.steps)}`,
       ),
     );
   }
@@ -75,7 +77,7 @@ function worldCard({ run, index, world }, state, mapped) {
     (world.floor || []).map((at) => cell("floor", at)),
     world.cells.map((at, i) => cell("seen", at, { fill: ramp(share(world[state.by][i])), "data-cell": i })),
     world.goal ? star(world.goal) : null,
-    state.path && world.task === (run.clip.task || null) ? pathOnMap(run.clip.cells || []) : null,
+    state.path && run.clip && world.task === (run.clip.task || null) ? pathOnMap(run.clip.cells || []) : null,
   );
   const key =
     state.by === "visits"
@@ -91,8 +93,22 @@ function worldCard({ run, index, world }, state, mapped) {
       ),
     );
   if (world.goal) key.append(el("span", {}, "★ goal"));
+  lightNewCells(map, world, `${run.name} ${world.task}`);
   card.append(map, key);
   return card;
+}
+
+// Cells that were not there when the page was drawn last light up.
+const DRAWN_CELLS = new Map();
+function lightNewCells(map, world, key) {
+  const before = DRAWN_CELLS.get(key);
+  const names = world.cells.map(String);
+  if (before)
+    map.querySelectorAll(".seen").forEach((cell) => {
+      if (!before.has(names[cell.dataset.cell]))
+        cell.animate([{ fill: "#fff" }, {}], { duration: 1500, easing: "ease-in" });
+    });
+  DRAWN_CELLS.set(key, new Set(names));
 }
 
 function tellCell(event, world) {

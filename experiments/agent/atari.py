@@ -1,0 +1,146 @@
+"""Montezuma's Revenge on one core: which bonus leaves the first room, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from experiments.agent.atari_runs import FOLDER, atari_config, job
+from experiments.drawing import WIDTH, colours_of, draw_steps, legend_beside, new_figure, steps_below
+from experiments.figure import Figure
+from experiments.jobs import SEEDS, Job, Row
+from softcount.config import RunConfig
+from softcount.envs.atari_places import MontezumaPlaces
+from softcount.measure.coverage import Coverage, plot_heat_map
+
+AGENTS = ("RECODE-FRAME", "COUNT", "RND", "RECODE-AP", "EMM-FRAME", "none", "NGU-AP")
+THRICE = ("RECODE-FRAME", "RND", "RECODE-AP")
+LABELS = {"COUNT": "true counts", "none": "no bonus"}
+CELLS = MontezumaPlaces.rows * MontezumaPlaces.columns
+KEY = "100"
+"""What the first key is worth."""
+
+
+def config_of(agent: str, seed: int) -> RunConfig:
+    """The preset for a bonus; errors of any size are learned from in units of their own size."""
+    config = atari_config("MEME" if agent == "none" else f"MEME-{agent}", seed)
+    if agent != "RND":
+        return config
+    network = replace(config.meme.network, value_unit="running")
+    return replace(config, meme=replace(config.meme, network=network))
+
+
+def jobs() -> list[Job]:
+    """The working setting with three seeds, then every bonus once, then the other seeds."""
+    runs = [("RECODE-FRAME", seed) for seed in SEEDS]
+    runs += [(agent, 0) for agent in AGENTS[1:]]
+    runs += [(agent, seed) for agent in THRICE[1:] for seed in SEEDS[1:]]
+    return [job(agent, config_of(agent, seed)) for agent, seed in runs]
+
+
+def first_steps(row: Row) -> dict[int, int]:
+    """Returns the step at which each room was first seen, in that order."""
+    first: dict[int, int] = {}
+    for place, step in sorted(zip(row["places"], row["first_seen"], strict=True), key=lambda x: x[1]):
+        first.setdefault(place // CELLS, step)
+    return first
+
+
+def keys_of(row: Row) -> list[int]:
+    """Returns how many keys had been fetched at each report."""
+    return [report["points"].get(KEY, 0) for report in row["rows"]]
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """Draws rooms, positions and keys over steps, a line a run, a colour a bonus."""
+    figure = new_figure(WIDTH, 3.6)
+    panels = figure.subplots(1, 3)
+    colours = colours_of(row["name"] for row in rows)
+    for row in rows:
+        colour = colours[row["name"]]
+        is_new = row["seed"] == min(r["seed"] for r in rows if r["name"] == row["name"])
+        style = {"color": colour, "label": LABELS.get(row["name"], row["name"]) if is_new else None}
+        for axes, steps in zip(panels, (sorted(first_steps(row).values()), sorted(row["first_seen"]))):
+            draw_steps(axes, steps, row["steps"], **style)
+        panels[2].plot([report["step"] for report in row["rows"]], np.array(keys_of(row)) + 1, **style)
+    for axes, title in zip(panels, ("rooms visited", "positions visited", "keys fetched + 1")):
+        steps_below(axes, "steps")
+        axes.set_title(title, fontsize=10)
+    panels[2].set_yscale("log")
+    legend_beside(figure)
+    return figure
+
+
+def describe(rows: Sequence[Row]) -> list[str]:
+    """A line a run: rooms and when they were found, positions, keys, frames and CPU seconds."""
+    return [_line(row) for row in rows]
+
+
+def _line(row: Row) -> str:
+    rooms, last, keys = first_steps(row), row["rows"][-1], keys_of(row)
+    first_key = next((report["step"] for report, num in zip(row["rows"], keys) if num), None)
+    later = ", ".join(f"room {room} at {step:,}" for room, step in list(rooms.items())[1:])
+    return (
+        f"{LABELS.get(row['name'], row['name'])}, seed {row['seed']}: {_number(len(rooms), 'room')}"
+        + (f" ({later})" if later else "")
+        + f", {len(row['places'])} positions, {_number(keys[-1], 'key')}"
+        + (f" (the first before {first_key:,})" if first_key else "")
+        + f"; {row['steps']:,} steps, {last['frames']:,} frames, {row['cpu_seconds']:,.0f} CPU seconds"
+    )
+
+
+def _number(num: int, name: str) -> str:
+    return f"{num} {name}" if num == 1 else f"{num} {name}s"
+
+
+def plot_map(rows: Sequence[Row]) -> Any:
+    """Draws where the run with the most positions has been, room beside room as they are in the pyramid."""
+    row = max(rows, key=lambda row: len(row["places"]))
+    coverage, places = Coverage(), MontezumaPlaces()
+    seen = {name: np.array(row[name]) for name in ("places", "visits", "first_seen")}
+    coverage.load_state_dict({"num_places": None, "steps": row["steps"], **seen})
+    cells = np.array([places.cell_of(place) for place in row["places"]])
+    size = np.array([places.rows, places.columns])
+    (top, left), (bottom, right) = cells.min(0) // size * size, (cells.max(0) // size + 1) * size
+    figure = new_figure(10, 4)
+    axes = figure.subplots()
+    label = LABELS.get(row["name"], row["name"])
+    plot_heat_map(axes, coverage, places, title=f"{label}, seed {row['seed']}: ")
+    axes.set(xlim=(left - 0.5, right - 0.5), ylim=(bottom - 0.5, top - 0.5))
+    for column in range(left, right + 1, places.columns):
+        axes.axvline(column - 0.5, color="white", linewidth=0.5)
+    return figure
+
+
+def describe_map(rows: Sequence[Row]) -> list[str]:
+    row = max(rows, key=lambda row: len(row["places"]))
+    rooms = ", ".join(f"{room}" for room in first_steps(row))
+    return [f"{LABELS.get(row['name'], row['name'])}, seed {row['seed']}: rooms {rooms} in this order"]
+
+
+FIGURE = Figure(
+    name="atari",
+    paper="Fig. 4, Montezuma's Revenge (departures in docs/atari.md)",
+    claim="With a small agent RECODE on a downscaled frame can leave the first room within half an hour.",
+    laptop_cost="13 runs of 1,000,000 steps or 1,000 CPU seconds",
+    paper_cost="8 games × 4 agents × 6 seeds, 1e9 frames each",
+    folder=FOLDER,
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+)
+
+MAP = Figure(
+    name="atari_map",
+    paper="no figure of the paper",
+    claim="Where the agent has been, read from the console's memory: the first room and what lies behind.",
+    laptop_cost="none, from the runs of `atari`",
+    paper_cost="not in the paper",
+    folder=FOLDER,
+    jobs=jobs,
+    plot=plot_map,
+    describe=describe_map,
+)

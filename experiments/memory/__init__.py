@@ -1,0 +1,1 @@
+"""Memories and representations on recorded or made streams, without an agent that acts on them."""
