@@ -209,7 +209,7 @@ def combine_values(outputs: Outputs, beta: Tensor, config: LossConfig) -> Tensor
 @torch.no_grad()
 def td_targets(q: Tensor, logits: Tensor, batch: Batch, ladders: Ladders, config: LossConfig) -> Tensor:
     """Returns the targets y = h(G) of the T transitions, `[T, B, N]`."""
-    policy = torch.softmax(logits / config.policy_temperature, -1)
+    policy = sharpened(logits, config)
     returns = soft_watkins_returns(
         q=q,
         values=_unsquash(q, config),
@@ -226,6 +226,11 @@ def td_targets(q: Tensor, logits: Tensor, batch: Batch, ladders: Ladders, config
         behaviour_prob=batch.behaviour_prob,
     )
     return _squash(returns, config)
+
+
+def sharpened(logits: Tensor, config: LossConfig) -> Tensor:
+    """Returns the policy inside the returns."""
+    return torch.softmax(logits / config.policy_temperature, -1)
 
 
 def leaves_trust_region(q: Tensor, q_target: Tensor, returns: Tensor, radius: Tensor) -> Tensor:
@@ -287,7 +292,7 @@ def policy_gain(logits: Tensor, q: Tensor, valid: Tensor, config: LossConfig) ->
 
     Near 0, targets are values of wandering about, whatever acting is greedy on: nothing far away is seen.
     """
-    policy, by_chance = torch.softmax(logits / config.policy_temperature, -1), q.mean(-1)
+    policy, by_chance = sharpened(logits, config), q.mean(-1)
     greedy_gain = _mean(q.amax(-1) - by_chance, valid)
     gain = _mean((policy * q).sum(-1) - by_chance, valid)
     return gain / greedy_gain.clamp(min=torch.finfo(q.dtype).tiny)
