@@ -1,4 +1,4 @@
-"""How fast the `laptop-atari` preset trains: steps per second of CPU time, with the learner's thread or without.
+"""How fast the `laptop-atari` preset trains: steps per CPU second, with a thread for the learner or not.
 
     python -m benchmarks.atari                       # writes results/atari/speed.json
 
