@@ -80,6 +80,7 @@ METRICS = (
     Metric("losses/loss", "Agent", "Losses"),
     Metric("losses/value_loss", "Values", "Losses"),
     Metric("losses/policy_loss", "Policy", "Losses"),
+    Metric("losses/policy_gain", "Policy by its own values: 0 chance, 1 greedy", "Losses"),
     Metric("losses/td_error", "TD error", "Losses"),
     Metric("losses/value", "V-MPO: values", "Losses"),
     Metric("losses/policy", "V-MPO: policy", "Losses"),
