@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
 from softcount.report import write_report
 from softcount.runs.metrics_log import read_metrics
 from softcount.runs.playback import evaluate_run, open_run
@@ -68,13 +69,14 @@ def _show_progress(processes: dict[str, subprocess.Popen[bytes]], out: Path, ste
 
 def draw(runs: dict[str, Path], path: Path) -> dict[str, int]:
     """Draws coverage over time and both maps of visits; returns how many places each has visited."""
-    import matplotlib.pyplot as plt
     import numpy as np
     from matplotlib.colors import LogNorm
 
     from softcount.measure.coverage import heat_map
 
-    figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained", width_ratios=[1.3, 1, 1])
+    figure = new_figure(WIDTH, 3.4)
+    axes = figure.subplots(1, 3, width_ratios=[1.2, 1, 1])
+    colours = colours_of(runs)
     places = {}
     for (agent, folder), axis in zip(runs.items(), axes[1:], strict=True):
         loop = open_run(folder)
@@ -83,7 +85,9 @@ def draw(runs: dict[str, Path], path: Path) -> dict[str, int]:
         maze: Any = env
         places[agent] = coverage.num_visited
         steps, known = coverage.curve()
-        axes[0].step([*steps, coverage.steps], [*known, known[-1]], where="post", label=agent)
+        axes[0].step(
+            [*steps, coverage.steps], [*known, known[-1]], where="post", label=agent, color=colours[agent]
+        )
         floor = np.full(maze.map_shape, np.nan)
         for place in range(coverage.num_places or 0):
             floor[maze.cell_of(place)] = 0.85
@@ -92,11 +96,12 @@ def draw(runs: dict[str, Path], path: Path) -> dict[str, int]:
         axis.imshow(heat_map(coverage, maze), cmap="inferno", norm=LogNorm(1, coverage.visits.max()))
         row, column = maze.goal
         axis.plot(column, row, marker="*", color="deepskyblue", markersize=14)
-        axis.set_title(f"{agent}: {coverage.num_visited} of {coverage.num_places} places")
+        axis.set_title(f"{agent}: {coverage.num_visited} of {coverage.num_places} places", fontsize=10)
         axis.set_xticks([]), axis.set_yticks([])
-    axes[0].set(xlabel="actor steps", ylabel="places visited", title="Exploration of a Random Disco Maze")
-    axes[0].legend()
-    figure.savefig(path, dpi=110)
+    axes[0].set_ylabel("places visited")
+    steps_below(axes[0])
+    legend_beside(figure)
+    figure.savefig(path, dpi=140)
     return places
 
 

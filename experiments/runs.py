@@ -22,6 +22,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from experiments.jobs import Row
+from softcount import checkpoint
 from softcount.config import RunConfig, only_read
 from softcount.config_json import to_json, to_tree
 from softcount.runs.allocator import ALLOCATOR
@@ -61,7 +62,7 @@ def train(config: RunConfig, folder: Path, *, watch: Watch | None = None, until:
     """Trains in a process of its own, from where it was left; returns what is known of the run."""
     folder.mkdir(parents=True, exist_ok=True)
     if not _is_begun(folder, config):
-        empty(folder)  # of another configuration, or finished and taken away, or hardly begun
+        empty(folder)  # of another configuration or version, or finished and taken away, or hardly begun
     spawn = get_context("spawn")
     with _environment({**ALLOCATOR, "OMP_NUM_THREADS": "1"}), ProcessPoolExecutor(1, spawn) as pool:
         try:
@@ -118,10 +119,12 @@ def answers_until(folder: Path, step: int) -> list[Row]:
 
 
 def _is_begun(folder: Path, config: RunConfig) -> bool:
-    """Says whether a folder holds an unfinished run of this configuration."""
-    path = folder / CONFIG
-    is_same = path.exists() and path.read_text(encoding="utf-8") == to_json(only_read(config))
-    return is_same and (folder / CHECKPOINTS).exists()
+    """Says whether a folder holds an unfinished run of this configuration that this version can continue."""
+    path, manifest = folder / CONFIG, folder / CHECKPOINTS / checkpoint.MANIFEST
+    if not (path.exists() and manifest.exists()):
+        return False
+    is_same = path.read_text(encoding="utf-8") == to_json(only_read(config))
+    return is_same and json.loads(manifest.read_text())["format"] == checkpoint.FORMAT
 
 
 @contextmanager

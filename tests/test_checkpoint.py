@@ -294,3 +294,15 @@ def test_a_fault_at_any_file_operation_leaves_a_whole_checkpoint_and_no_rubbish(
     assert found["struck"]["half"] == {"killed": num}
     for kind in ("full", "error"):  # three old files cannot be removed, at once or at the next checkpoint
         assert found["struck"][kind] == {"ended": num - 6, "went on": 6}
+
+
+def test_some_parts_can_be_read_without_the_others(tmp_path):
+    write(tmp_path, 7, value=2.0, segments=("1",))
+    whole = checkpoint.read(tmp_path)
+    first = next(iter(whole.parts))
+    some = checkpoint.read(tmp_path, only=(first,))
+    assert (some.step, list(some.parts), some.segments) == (7, [first], {})
+    assert str(some.parts) == str({first: whole.parts[first]})
+    for path in tmp_path.glob("segment-*"):
+        path.unlink()
+    assert checkpoint.read(tmp_path, only=(first,)).step == 7

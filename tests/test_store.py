@@ -67,6 +67,7 @@ def test_nested_states_come_back_exactly(tmp_path):
         "dicts": {"a": {"b": {"c": np.zeros(1, np.int32)}}, "0": [np.ones(1)]},
     }
     assert_equal(round_trip(state, tmp_path / "file"), state)
+    assert_equal(store.unpack(store.pack(state)), state)
 
 
 leaves = (
@@ -249,3 +250,24 @@ def test_a_missing_folder_stays_missing_where_that_is_asked_for(tmp_path):
     with pytest.raises(FileNotFoundError):
         store.save(tmp_path / "gone" / "file", {}, kind="test", makes_folder=False)
     assert not (tmp_path / "gone").exists()
+
+
+def test_packed_bytes_that_are_cut_or_followed_by_more_are_refused():
+    packed = store.pack({"rows": np.arange(3), "empty": np.zeros((0, 2)), "name": "ünï"})
+    for cut in range(len(packed)):
+        with pytest.raises(store.StoreError, match="hold no usable state"):
+            store.unpack(packed[:cut])
+    with pytest.raises(store.StoreError, match="expected named fields and nothing after"):
+        store.unpack(packed + b"\0")
+    with pytest.raises(store.StoreError, match="hold no usable state"):
+        store.unpack(store.pack([1, 2]))
+
+
+def test_unpacked_arrays_share_the_bytes_and_cannot_be_changed():
+    packed = store.pack({"one": np.ones(1, np.uint8), "rows": np.arange(3.0)})
+    rows = store.unpack(packed)["rows"]
+    offset = rows.ctypes.data - np.frombuffer(packed, np.uint8).ctypes.data
+    assert 0 < offset < len(packed)
+    assert offset % 8 == 0
+    with pytest.raises(ValueError, match="read-only"):
+        rows[0] = 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.agent.atari_runs import FOLDER, atari_config, job
-from experiments.drawing import COLOURS, draw_steps, new_figure, steps_below
+from experiments.drawing import WIDTH, colours_of, draw_steps, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row
 from softcount.config import RunConfig
@@ -56,21 +56,21 @@ def keys_of(row: Row) -> list[int]:
 
 def plot(rows: Sequence[Row]) -> Any:
     """Draws rooms, positions and keys over steps, a line a run, a colour a bonus."""
-    figure = new_figure(14, 4)
+    figure = new_figure(WIDTH, 3.6)
     panels = figure.subplots(1, 3)
-    names = list(dict.fromkeys(row["name"] for row in rows))
+    colours = colours_of(row["name"] for row in rows)
     for row in rows:
-        colour = COLOURS[names.index(row["name"]) % len(COLOURS)]
+        colour = colours[row["name"]]
         is_new = row["seed"] == min(r["seed"] for r in rows if r["name"] == row["name"])
         style = {"color": colour, "label": LABELS.get(row["name"], row["name"]) if is_new else None}
         for axes, steps in zip(panels, (sorted(first_steps(row).values()), sorted(row["first_seen"]))):
             draw_steps(axes, steps, row["steps"], **style)
         panels[2].plot([report["step"] for report in row["rows"]], np.array(keys_of(row)) + 1, **style)
     for axes, title in zip(panels, ("rooms visited", "positions visited", "keys fetched + 1")):
-        steps_below(axes)
-        axes.set(xlabel="steps", title=title)
+        steps_below(axes, "steps")
+        axes.set_title(title, fontsize=10)
     panels[2].set_yscale("log")
-    panels[0].legend(frameon=False, fontsize=8)
+    legend_beside(figure)
     return figure
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.agent.coverage import agreement, area, contrast, describe_runs
 from experiments.agent.maze_runs import FOLDER, job, maze_config
-from experiments.drawing import new_figure
+from experiments.drawing import WIDTH, new_figure
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by
 from softcount.bonuses.recode import RecodeBonusConfig
@@ -93,7 +93,7 @@ def jobs() -> list[Job]:
 
 def plot(rows: Sequence[Row]) -> Any:
     """Draws, one dot per seed: coverage against the same seed unchanged, sorted; and two measures of pay."""
-    figure = new_figure(13, 0.3 * len(CHANGES) + 1.2)
+    figure = new_figure(WIDTH, 0.27 * len(CHANGES) + 1.4)
     panels = figure.subplots(1, 3, sharey=True)
     base = {row["seed"]: area(row) for row in rows if row["name"] == BASE}
     groups = by([row for row in rows if row["seed"] in base], "name")
@@ -110,13 +110,18 @@ def plot(rows: Sequence[Row]) -> Any:
             known = [value for value in values if value is not None]
             axes.plot(known, [i] * len(known), "o", **style)
     panels[0].axvline(0, color="#d1495b", linewidth=0.8)
-    panels[0].set_yticks(range(len(order)), [CHANGES[name][0] for name in order], fontsize=8)
-    panels[0].set_xlabel("mean share of places visited over 150,000 steps,\nless that without a change")
-    panels[1].set_xlabel("rank correlation of the bonus with\nthe true-count bonus at the end")
+    panels[0].set_yticks(range(len(order)), [CHANGES[name][0] for name in order], fontsize=9)
+    panels[0].set_xlabel("mean share of places\nover 150,000 steps, less\nthat without a change")
+    panels[1].set_xlabel("rank correlation of the\nbonus with the true-count\nbonus at the end")
     panels[2].set(
-        xlabel="pay of new over that of known places,\nmedian over the first half of the run", xscale="log"
+        xlabel="pay of new over known\nplaces, median over the\nfirst half of the run", xscale="log"
     )
+    panels[2].set_xticks([1, 3, 10, 30], ["1", "3", "10", "30"])
+    panels[2].minorticks_off()
     panels[2].axvline(1, color="0.7", linewidth=0.8)
+    for axes in panels:
+        axes.set_ylim(-0.7, len(order) - 0.3)
+        axes.grid(axis="y", color="0.93", zorder=0)
     figure.suptitle(
         "11×11 Disco Maze, one change at a time (one dot per seed; red: nothing changed)", fontsize=10
     )

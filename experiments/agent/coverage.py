@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.drawing import COLOURS, draw_seeds, new_figure, steps_below
+from experiments.drawing import WIDTH, colours_of, draw_seeds, legend_beside, new_figure, steps_below
 from experiments.jobs import Row, by, per_seed
 from softcount.measure import scored_places
 from softcount.types import Array
@@ -52,19 +52,20 @@ def area(row: Row) -> float:
 
 def draw_coverage(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) -> None:
     """Draws coverage over steps."""
-    for colour, (name, group) in zip(COLOURS, by(rows, "name").items()):
+    colours = colours_of(by(rows, "name"))
+    for name, group in by(rows, "name").items():
         steps = np.linspace(0, max(row["steps"] for row in group), 301)
         curves = np.array([coverage_at(row, steps) for row in group])
-        draw_seeds(axes, steps, curves, colour, _label(name, labels, group))
+        draw_seeds(axes, steps, curves, colours[name], _label(name, labels, group))
     steps_below(axes)
     axes.set(ylabel="share of places visited", ylim=(0, 1.02))
-    axes.legend(frameon=False, fontsize=8)
 
 
 def draw_agreement(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) -> None:
     """Draws the rank correlation of the bonus with the true-count bonus over steps."""
-    for colour, (name, group) in zip(COLOURS, by(rows, "name").items()):
-        curves = []
+    colours = colours_of(by(rows, "name"))
+    for name, group in by(rows, "name").items():
+        colour, curves = colours[name], []
         for row in group:
             points = [(s["step"], agreement(s)) for s in row["snapshots"] if agreement(s) is not None]
             if points:
@@ -73,19 +74,22 @@ def draw_agreement(axes: Any, rows: Sequence[Row], labels: Mapping[str, str]) ->
         if curves and len({len(curve[0]) for curve in curves}) == 1:
             mean = np.mean(curves, axis=0)
             axes.plot(*mean, color=colour, linewidth=2, label=_label(name, labels, group))
-    axes.axhline(0, color="0.7", linewidth=0.8)
+    if axes.get_ylim()[0] < 0:
+        axes.axhline(0, color="0.7", linewidth=0.8)
     steps_below(axes)
-    axes.set(ylabel="rank correlation with 1/√N", ylim=(-1.02, 1.02))
+    axes.set_ylabel("rank correlation with 1/√N")
+    axes.set_ylim(top=1.02)
 
 
 def draw_runs(rows: Sequence[Row], labels: Mapping[str, str], title: str) -> Any:
     """Returns the usual picture: coverage beside agreement."""
-    figure = new_figure(11, 4.2)
+    figure = new_figure(WIDTH, 4.2)
     left, right = figure.subplots(1, 2)
     draw_coverage(left, rows, labels)
     draw_agreement(right, rows, labels)
     left.set_title(title, fontsize=10)
-    right.set_title("does the bonus order places by their true visits?", fontsize=10)
+    right.set_title("does the bonus order places by true visits?", fontsize=10)
+    legend_beside(figure, columns=3)
     return figure
 
 

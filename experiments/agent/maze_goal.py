@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from experiments import runs
-from experiments.drawing import new_figure, steps_below
+from experiments.drawing import WIDTH, colours_of, legend_beside, lighter, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import Job, Row, by
 from softcount.config import RunConfig
@@ -169,34 +169,50 @@ def jobs_held_out() -> list[Job]:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Draws coverage, depth and evaluations over steps: a line per run, a star where the goal was found."""
-    figure = new_figure(14, 4)
-    coverage, depth, evaluation = figure.subplots(1, 3)
-    agents = list(by(rows, "agent"))
+    """Draws coverage and depth over steps, a line per run, and below every evaluation of every run."""
+    lines = max(len(rows), 4)
+    figure = new_figure(WIDTH, 4.4 + 0.24 * lines)
+    above, below = figure.subfigures(2, 1, height_ratios=[3.6, 0.8 + 0.24 * lines])
+    coverage, depth = above.subplots(1, 2)
+    colours = colours_of(row["agent"] for row in rows)
+    numbers = {agent: len(group) for agent, group in by(rows, "agent").items()}
     for row in rows:
-        colour = f"C{agents.index(row['agent'])}"
-        style: dict[str, Any] = {"color": colour, "alpha": 0.75, "linewidth": 1.2}
+        number = numbers[row["agent"]]
+        label = f"{row['agent']} ({number} run{'s' * (number > 1)})"
+        style: dict[str, Any] = {"color": colours[row["agent"]], "alpha": 0.8, "linewidth": 1.2}
         steps, distances = np.array([*row["discoveries"], (row["steps"], 0)]).T
         found = np.arange(1, len(steps) + 1)
         found[-1] -= 1  # the end of the run discovers nothing
-        coverage.step(steps, found / row["num_places"], where="post", **style)
+        coverage.step(steps, found / row["num_places"], where="post", label=label, **style)
         share = np.maximum.accumulate(distances) / row["goal_distance"]
         depth.step(steps, share, where="post", **style)
         if row["first_goal"]:
-            depth.plot(row["first_goal"], 1.0, marker="*", color=colour, markersize=10)
-        if row["evaluations"]:
-            steps, success, _ = np.array(row["evaluations"]).T
-            evaluation.plot(steps, success, marker=".", **style)
-    for i, (agent, group) in enumerate(by(rows, "agent").items()):
-        coverage.plot([], [], color=f"C{i}", label=f"{agent} ({len(group)} run{'s' * (len(group) > 1)})")
-    coverage.legend(frameon=False, fontsize=8)
+            depth.plot(row["first_goal"], 1.0, marker="*", color=colours[row["agent"]], markersize=10)
     coverage.set(ylabel="share of places", title="places visited")
     depth.set(ylabel="share of the way to the goal", title="deepest place (stars: the goal)")
-    evaluation.set(ylabel="share of episodes", title="return: the evaluator reaches the goal")
-    for axes in (coverage, depth, evaluation):
+    for axes in (coverage, depth):
         axes.set_ylim(-0.03, 1.05)
         steps_below(axes)
+    legend_beside(above)
+    _draw_evaluations(below.subplots(), rows, colours)
     return figure
+
+
+def _draw_evaluations(axes: Any, rows: Sequence[Row], colours: dict[str, str]) -> None:
+    """Draws a line of dots for each run: filled by the share of episodes that reached the goal."""
+    for i, row in enumerate(rows):
+        colour = colours[row["agent"]]
+        axes.plot([0, row["steps"]], [i, i], color=colour, linewidth=0.8, alpha=0.5)
+        for step, success, _ in row["evaluations"]:
+            filled = lighter(colour, 1 - success)
+            axes.plot(step, i, "o", markerfacecolor=filled, markeredgecolor=colour, markersize=6)
+    names = [f"{r['agent']}, layout {r['env_options']['layout']}, seed {r['seed']}" for r in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=8)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_title(
+        "evaluations of each run, filled by the share of episodes that reach the goal", fontsize=10
+    )
+    steps_below(axes)
 
 
 def describe(rows: Sequence[Row]) -> list[str]:

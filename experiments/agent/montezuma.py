@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from experiments import runs
-from experiments.drawing import COLOURS, draw_steps, new_figure, steps_below
+from experiments.drawing import WIDTH, colours_of, draw_steps, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import Job, Row
 from softcount.agents.meme.network import NetworkConfig
@@ -130,23 +130,28 @@ def _job(config: RunConfig) -> Job:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Draws rooms, positions and returns over frames, a line per run."""
-    figure = new_figure(14, 4)
-    panels = figure.subplots(1, 3)
-    for colour, result in zip(COLOURS, rows):
-        style = {"color": colour, "label": f"{result['agent']}, seed {result['seed']}"}
-        for axes, steps in zip(panels, ([step for step, _ in result["rooms"]], result["positions"])):
-            frames = FRAMES_PER_STEP * np.array(steps)
-            draw_steps(axes, frames, FRAMES_PER_STEP * result["steps"], **style)
-        known = [(row["step"], row["return"]) for row in result["rows"] if row["return"] is not None]
+    """Draws positions, returns, and rooms where any run left the first, over frames; a line per run."""
+    has_rooms = any(len(row["rooms"]) > 1 for row in rows)
+    figure = new_figure(WIDTH, 3.6)
+    positions, returns, *others = figure.subplots(1, 2 + has_rooms)
+    colours = colours_of(row["agent"] for row in rows)
+    for row in rows:
+        rooms = f"{len(row['rooms'])} room{'s' * (len(row['rooms']) > 1)}"
+        style = {"color": colours[row["agent"]], "label": f"{row['agent']}, seed {row['seed']}: {rooms}"}
+        end = FRAMES_PER_STEP * row["steps"]
+        draw_steps(positions, FRAMES_PER_STEP * np.array(row["positions"]), end, **style)
+        for axes in others:
+            draw_steps(axes, FRAMES_PER_STEP * np.array([step for step, _ in row["rooms"]]), end, **style)
+        known = [(report["step"], report["return"]) for report in row["rows"] if report["return"] is not None]
         if known:
-            steps, returns = np.array(known).T
-            panels[2].plot(FRAMES_PER_STEP * steps, returns, **style)
-    for axes, title in zip(panels, ("rooms visited", "positions visited", "mean return of the actors")):
+            steps, values = np.array(known).T
+            returns.plot(FRAMES_PER_STEP * steps, values, **style)
+    titles = ("positions visited", "mean return of the actors", "rooms visited")
+    for axes, title in zip((positions, returns, *others), titles, strict=False):
         steps_below(axes)
         axes.set(xlabel="frames", title=title)
         axes.set_ylim(bottom=0)
-    panels[0].legend(frameon=False, fontsize=8)
+    legend_beside(figure, columns=2)
     return figure
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from experiments.agent.coverage import area, describe_runs, draw_coverage
 from experiments.agent.maze_runs import FIRST_LAYOUT, FOLDER, job, maze_config
-from experiments.drawing import new_figure
+from experiments.drawing import WIDTH, legend_beside, new_figure
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by, per_seed
 
@@ -45,12 +45,13 @@ def jobs() -> list[Job]:
 
 def plot(rows: Sequence[Row]) -> Any:
     """Coverage over steps, without and with the panel."""
-    figure = new_figure(11, 4.2)
+    figure = new_figure(WIDTH, 4.2)
     for axes, name in zip(figure.subplots(1, 2, sharey=True), ENVS):
         part = [row for row in rows if row["name"].startswith(f"{name}-")]
         if part:
             draw_coverage(axes, part, LABELS)
         axes.set_title(f"11×11 Disco Maze {TITLES[name]}", fontsize=10)
+    legend_beside(figure)
     return figure
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from experiments.agent.coverage import describe_runs, draw_agreement, draw_coverage
 from experiments.agent.maze_runs import FIRST_LAYOUT, FOLDER, job, maze_config
-from experiments.drawing import new_figure
+from experiments.drawing import WIDTH, legend_beside, new_figure
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row
 from softcount.presets import LAPTOP
@@ -46,7 +46,7 @@ def jobs() -> list[Job]:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    figure = new_figure(11, 8)
+    figure = new_figure(WIDTH, 7)
     panels = figure.subplots(2, 2)
     for (left, right), prefix, title in zip(panels, ("", "window-"), ("the whole maze", "a window of 5×5")):
         part = [row for row in rows if row["name"].startswith("window-") == bool(prefix)]
@@ -54,6 +54,7 @@ def plot(rows: Sequence[Row]) -> Any:
             draw_coverage(left, part, LABELS)
             draw_agreement(right, part, LABELS)
         left.set_title(f"RECODE on each representation, seeing {title}", fontsize=10)
+    legend_beside(figure, columns=3)
     return figure
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.drawing import COLOURS, new_figure, steps_below
+from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, Job, Row
 from softcount import scores
@@ -113,15 +113,17 @@ def aggregate(courses: Sequence[Course], ranges: Mapping[str, scores.Range]) -> 
 def plot(rows: Sequence[Row]) -> Any:
     """Draws each aggregate over steps with its interval as a band."""
     (found,) = rows
-    figure = new_figure(13, 4)
+    figure = new_figure(WIDTH, 3.6)
+    colours = colours_of(found["agents"])
     for axes, (name, (title, *_)) in zip(figure.subplots(1, len(MEASURES)), MEASURES.items()):
-        for colour, (agent, own) in zip(COLOURS, found["agents"].items()):
+        for agent, own in found["agents"].items():
+            colour = colours[agent]
             value, low, high = np.array(own[name]).T
             axes.plot(found["steps"], value, color=colour, label=agent)
             axes.fill_between(found["steps"], low, high, color=colour, alpha=0.2, linewidth=0)
         axes.set_title(title, fontsize=10)
         steps_below(axes)
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    legend_beside(figure)
     return figure
 
 

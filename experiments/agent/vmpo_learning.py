@@ -29,7 +29,7 @@ import numpy as np
 
 from experiments import runs
 from experiments.agent.forgetting import forget
-from experiments.drawing import COLOURS, draw_seeds, new_figure, steps_below
+from experiments.drawing import colours_of, draw_seeds, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, per_seed
 from softcount.agents.vmpo.loss import LossConfig
@@ -332,9 +332,9 @@ def describe(world: str, rows: Sequence[Row]) -> list[str]:
 def plot(world: str, rows: Sequence[Row]) -> Any:
     """Every run thin, the mean over seeds thick; several tasks are averaged."""
     measure = SHOWN.get(world, "success")
-    figure = new_figure(5.0, 3.2)
+    figure = new_figure(6.0, 3.6)
     panel = figure.subplots()
-    for colour, name in zip(COLOURS, WORLDS[world]):
+    for name, colour in colours_of(WORLDS[world]).items():
         own = [row for row in rows if row["variant"] == name]
         if own:
             curves = np.array([[_of_tasks(point[measure]) for point in row["points"]] for row in own])
@@ -343,7 +343,7 @@ def plot(world: str, rows: Sequence[Row]) -> Any:
     steps_below(panel)
     panel.set_title(world)
     panel.set_ylabel({"success": "share of episodes with reward", "return": "return"}.get(measure, measure))
-    panel.legend(fontsize=7, frameon=False)
+    legend_beside(figure, columns=2)
     panel.spines[["top", "right"]].set_visible(False)
     return figure
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.drawing import COLOURS, new_figure, steps_below
+from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
 from experiments.drop_in.counts import CountingVectorEnv, counting_vec_env
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by
@@ -232,26 +232,46 @@ def world_of(row: Row) -> str:
     return next(name for name, world in WORLDS.items() if (world.env_id, world.lethal) == (env_id, lethal))
 
 
+SHOWN = {"places": "places visited", "episodic_return": "return"}
+"""What is drawn of a run, and what it is called."""
+
+
 def plot(rows: Sequence[Row]) -> Any:
-    """Draws coverage and return of every run of the series, two rows of panels per world."""
+    """Draws coverage and return of every run; a line of panels only where most have something to show."""
     shown = [row for row in rows if world_of(row) in SERIES]
     worlds = list(dict.fromkeys(map(world_of, shown)))
-    figure = new_figure(4 * len(AGENTS), 5 * len(worlds))
-    axes = figure.subplots(2 * len(worlds), len(AGENTS), squeeze=False)
-    colours = dict(zip((*BONUSES, COUNT), ("0.5", COLOURS[3], COLOURS[0], COLOURS[2]), strict=True))
-    for row in shown:
-        column, first = AGENTS.index(row["agent"]), 2 * worlds.index(world_of(row))
-        steps = [point["step"] for point in row["curve"]]
-        label = row["bonus"] if row["seed"] == 0 else None  # one line in the legend for all seeds
-        for offset, key in enumerate(("places", "episodic_return")):
-            panel = axes[first + offset][column]
-            panel.plot(steps, [p[key] for p in row["curve"]], color=colours[row["bonus"]], label=label)
-            panel.set(title=f"{row['agent']}, {row['world']['env_id']}", ylabel=key)
+    every = [(world, key) for world in worlds for key in SHOWN]
+    lines = [line for line in every if _is_telling(shown, *line)] or every
+    figure = new_figure(WIDTH, 2.2 * len(lines) + 0.6)
+    axes = figure.subplots(len(lines), len(AGENTS), squeeze=False, sharey="row")
+    colours = colours_of((*BONUSES, COUNT))
+    for panels, (world, key) in zip(axes, lines, strict=True):
+        for agent, panel in zip(AGENTS, panels, strict=True):
+            for row in shown:
+                if (world_of(row), row["agent"]) == (world, agent):
+                    _draw_run(panel, row, key, colours)
+            panel.set_title(agent, fontsize=10)
             steps_below(panel)
-    for panel in axes.flat:
-        if panel.get_legend_handles_labels()[0]:
-            panel.legend(fontsize=7)
+        panels[0].set_ylabel(f"{world}: {SHOWN[key]}")
+    legend_beside(figure)
     return figure
+
+
+def _draw_run(panel: Any, row: Row, key: str, colours: dict[str, str]) -> None:
+    steps = [point["step"] for point in row["curve"]]
+    label = row["bonus"] if row["bonus"] != "none" else "no bonus"
+    panel.plot(steps, [p[key] for p in row["curve"]], color=colours[row["bonus"]], label=label, linewidth=1.2)
+
+
+def _is_telling(rows: Sequence[Row], world: str, key: str) -> bool:
+    """Whether at least half of the agents have more than one flat line to show in a world."""
+    agents = {row["agent"] for row in rows if world_of(row) == world}
+    moving = {
+        row["agent"]
+        for row in rows
+        if world_of(row) == world and len({point[key] for point in row["curve"]}) > 1
+    }
+    return 2 * len(moving) >= len(agents)
 
 
 def describe(rows: Sequence[Row]) -> list[str]:

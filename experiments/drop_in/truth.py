@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import COLOURS, WIDTH, new_figure
 from experiments.figure import Figure
 from experiments.jobs import Job, Row
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
@@ -107,15 +107,17 @@ def earlier() -> Mapping[str, Row]:
 
 def plot(rows: Sequence[Row]) -> Any:
     """Draws how near the bonus is to that of true counts, and what was learnt by heart."""
-    figure = new_figure(12, 3.2)
+    figure = new_figure(WIDTH, 3.2)
     order, heart = figure.subplots(1, 2, sharey=True)
     names = [row["variant"] for row in rows]
     order.barh(names, [row["correlation"] for row in rows], color=COLOURS[0])
-    order.set(xlabel="correlation of log bonus and log true-count bonus", xlim=(min(0, *order.get_xlim()), 1))
+    order.set(
+        xlabel="correlation of log bonus\nand log true-count bonus", xlim=(min(0, *order.get_xlim()), 1)
+    )
     heart.barh(names, [row["accuracy"] for row in rows], color=COLOURS[1])
     for i, row in enumerate(rows):
         heart.plot([row["knowable"]] * 2, [i - 0.4, i + 0.4], color="black")
-    heart.set(xlabel="accuracy (black: what can be known)", xlim=(0, 1))
+    heart.set(xlabel="accuracy of action prediction\n(black: what can be known)", xlim=(0, 1))
     order.invert_yaxis()
     return figure
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments.agent.bonuses import jobs as bonus_jobs
 from experiments.agent.maze_runs import FOLDER
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import BONUS_COLOURS, COLOURS, WIDTH, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, SEEDS, Job, Row
 from experiments.memory.streams import EPISODE, filled_state, make_stream
@@ -56,12 +56,14 @@ def episode_of(row: Row) -> float:
 
 def plot(rows: Sequence[Row]) -> Any:
     """Histograms of ages in the memories of trained agents."""
-    figure = new_figure(4 * len(rows), 3.4)
-    for colour, axes, row in zip(COLOURS, np.atleast_1d(figure.subplots(1, len(rows))), rows):
-        axes.hist(row["ages"], bins=40, color=colour)
-        axes.axvline(episode_of(row), color="red", label="a mean episode of all actors")
-        axes.set(xlabel="age (embeddings)", ylabel="atoms", title=f"seed {row['seed']}")
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    figure = new_figure(WIDTH, 3.2)
+    for axes, row in zip(np.atleast_1d(figure.subplots(1, len(rows), sharey=True)), rows, strict=True):
+        axes.hist(row["ages"], bins=40, color=BONUS_COLOURS["RECODE"])
+        axes.axvline(episode_of(row), color=COLOURS[1], label="a mean episode of all actors")
+        axes.set_title(f"seed {row['seed']}", fontsize=10)
+        steps_below(axes, "age (embeddings)")
+    figure.axes[0].set_ylabel("atoms")
+    legend_beside(figure)
     return figure
 
 
@@ -79,16 +81,15 @@ def describe(rows: Sequence[Row]) -> list[str]:
 
 def plot_stream(rows: Sequence[Row]) -> Any:
     """Histograms of ages with the Atari table's constants."""
-    figure = new_figure(7, 3.8)
+    figure = new_figure(WIDTH, 3.8)
     axes = figure.subplots()
-    for colour, row in zip(COLOURS, rows):
+    for colour, row in zip((COLOURS[0], COLOURS[2], COLOURS[3]), rows):
         numbers, edges = row["histogram"]
         axes.stairs(numbers, edges, color=colour, label=f"seed {row['seed']}")
-    axes.axvline(rows[0]["episode"], color="red", label="an episode of all actors")
-    axes.set(
-        xlabel="age (embeddings)", ylabel="atoms born in the run", title="|M| = 50,000, η = 0.05, γ = 0.999"
-    )
-    axes.legend(frameon=False, fontsize=8)
+    axes.axvline(rows[0]["episode"], color=COLOURS[1], label="an episode of all actors")
+    axes.set(ylabel="atoms born in the run", title="|M| = 50,000, η = 0.05, γ = 0.999")
+    steps_below(axes, "age (embeddings)")
+    legend_beside(figure)
     return figure
 
 

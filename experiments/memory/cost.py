@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import BONUS_COLOURS, WIDTH, bonus_of, legend_beside, new_figure
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, SEEDS, Job, Row
 from experiments.memory.streams import filled_state, make_stream
@@ -84,17 +84,18 @@ def _job(bonus: str, size: int, seed: int, measure: Any) -> Job:
 
 def plot(rows: Sequence[Row]) -> Any:
     """Time and bytes against atoms, or length of the episode; one dot per seed."""
-    figure = new_figure(10, 3.8)
+    figure = new_figure(WIDTH, 3.8)
     left, right = figure.subplots(1, 2)
-    labels = {"recode": "RECODE (x: |M|)", "episodic": "episodic memory (x: steps of the episode)"}
-    for colour, (bonus, label) in zip(COLOURS, labels.items()):
+    labels = {"recode": "RECODE (x: |M|)", "episodic": "episodic memory, EMM (x: steps of the episode)"}
+    for bonus, label in labels.items():
+        colour = BONUS_COLOURS[str(bonus_of(label))]
         group = [row for row in rows if row["bonus"] == bonus]
         sizes = [row["size"] for row in group]
         left.plot(sizes, [row["microseconds"] for row in group], "o", color=colour, label=label)
         right.plot(sizes, [row["bytes"] / 2**20 for row in group], "o", color=colour, label=label)
     left.set(xscale="log", yscale="log", xlabel="embeddings held", ylabel="CPU µs per embedding")
     right.set(xscale="log", yscale="log", xlabel="embeddings held", ylabel="MiB held")
-    left.legend(frameon=False, fontsize=8)
+    legend_beside(figure)
     return figure
 
 

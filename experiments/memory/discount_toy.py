@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import COLOURS, WIDTH, legend_beside, new_figure
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, SEEDS, Job, Row, per_seed
 from experiments.memory.streams import discount_toy
@@ -65,26 +65,26 @@ def jobs() -> list[Job]:
 
 def plot(rows: Sequence[Row]) -> Any:
     """Atoms of seed 0 by discount, and where the mass is, of every seed."""
-    figure = new_figure(13, 5.6)
-    grid = figure.add_gridspec(2, 2 * len(DISCOUNTS), height_ratios=[1, 1.3])
+    figure = new_figure(WIDTH, 4.8)
+    above, below = figure.subfigures(2, 1, height_ratios=[1, 2.2])
     first = {row["discount"]: row for row in rows if row["seed"] == 0}
-    for i, (discount, row) in enumerate(first.items()):
-        axes = figure.add_subplot(grid[0, 2 * i : 2 * i + 2])
+    squares = above.subplots(1, len(first), squeeze=False)[0]
+    for axes, (discount, row) in zip(squares, first.items(), strict=True):
         counts = np.array(row["counts"])
-        axes.scatter(*np.array(row["atoms"]).T, s=800 * counts / counts.sum(), color=COLOURS[0], alpha=0.7,
+        axes.scatter(*np.array(row["atoms"]).T, s=400 * counts / counts.sum(), color=COLOURS[0], alpha=0.7,
                      linewidths=0)  # fmt: skip
-        axes.set(xlim=(0, 11), ylim=(0, 11), aspect="equal", xticks=[], yticks=[], title=f"γ = {discount}")
-    for column, (name, label) in enumerate(
-        (("centre", "centre of mass"), ("mass_in_corner", "mass in the corner"))
-    ):
-        axes = figure.add_subplot(grid[1, 7 * column : 7 * column + 7])
+        axes.set(xlim=(0, 11), ylim=(0, 11), aspect="equal", xticks=[], yticks=[])
+        axes.set_title(f"γ = {discount}", fontsize=10)
+    measures = {"centre": "centre of mass", "mass_in_corner": "mass in the corner"}
+    panels = below.subplots(1, len(measures))
+    for column, (axes, (name, label)) in enumerate(zip(panels, measures.items(), strict=True)):
         for row in rows:
             axes.plot(DISCOUNTS.index(row["discount"]), row[name], "o", color=COLOURS[0], alpha=0.6)
         axes.axhline(LAST[column], color=COLOURS[2], linestyle="--", label="the last square")
         axes.axhline(ALL[column], color=COLOURS[1], linestyle="--", label="all squares together")
         axes.set_xticks(range(len(DISCOUNTS)), [f"{discount:g}" for discount in DISCOUNTS])
         axes.set(xlabel="γ (one dot per seed)", ylabel=label)
-        axes.legend(frameon=False, fontsize=8)
+    legend_beside(below)
     return figure
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import COLOURS, WIDTH, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, Job, Row
 from experiments.memory.walk_streams import (
@@ -45,15 +45,16 @@ def jobs() -> list[Job]:
 
 def plot(rows: Sequence[Row]) -> Any:
     """The course of the agreement, thin lines seeds and thick ones their means."""
-    figure = new_figure(14, 3.8)
-    for axes, mode in zip(figure.subplots(1, 4, sharey=True), MODES):
+    figure = new_figure(WIDTH, 6)
+    for axes, mode in zip(figure.subplots(2, 2, sharey="row").flat, MODES):
         group = [row for row in rows if row["mode"] == mode]
         for colour, discount in zip(COLOURS, DISCOUNTS):
             found = [r["course"] for row in group for r in row["results"] if r["discount"] == discount]
             draw_courses(axes, found, colour, f"γ = {discount}")
-        axes.set(title=f"embedding {mode}", xlabel="steps", ylim=(-0.7, 1))
-    figure.axes[0].set_ylabel("rank correlation with true-count bonus")
-    figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        axes.set_title(f"embedding {mode}", fontsize=10)
+        steps_below(axes, "steps")
+    figure.supylabel("rank correlation with true-count bonus", fontsize=10)
+    legend_beside(figure)
     return figure
 
 

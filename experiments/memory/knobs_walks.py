@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments.agent.knobs import SYMBOLS
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import COLOURS, WIDTH, legend_beside, new_figure
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, Job, Row
 from experiments.memory.walk_streams import Mode, make_stream, memory_config, replay, walk_jobs
@@ -63,13 +63,12 @@ def values_of(rows: Sequence[Row], mode: str, knob: str, field: str) -> dict[Any
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Both measures by value of each knob, one dot per seed."""
-    figure = new_figure(15, 6)
-    panels = figure.subplots(2, len(SWEEPS), sharey="row", sharex="col")
+    """Both measures by value of each knob, a line of panels per knob, one dot per seed."""
+    figure = new_figure(WIDTH, 1.6 * len(SWEEPS) + 0.8)
+    panels = figure.subplots(len(SWEEPS), 2, sharey="col")
     preset = memory_config()
-    for column, knob in enumerate(SWEEPS):
-        for line, field in enumerate(("agreement", "contrast")):
-            axes = panels[line, column]
+    for line, knob in enumerate(SWEEPS):
+        for axes, field in zip(panels[line], ("agreement", "contrast"), strict=True):
             for colour, mode in zip(COLOURS, MODES):
                 values = values_of(rows, mode, knob, field)
                 means = [np.mean(x) if x else np.nan for x in values.values()]
@@ -77,14 +76,15 @@ def plot(rows: Sequence[Row]) -> Any:
                 for i, seeds in enumerate(values.values()):
                     axes.plot([i] * len(seeds), seeds, ".", color=colour, alpha=0.6)
             axes.axvline(SWEEPS[knob].index(getattr(preset, knob)), color="0.8", zorder=0)
-            axes.set_xticks(range(len(SWEEPS[knob])), [RULES.get(v, f"{v}") for v in SWEEPS[knob]],
-                            rotation=60, fontsize=7)  # fmt: skip
-        panels[1, column].set_xlabel(NAMES[knob])
-        panels[1, column].set_yscale("log")
-    panels[0, 0].set_ylabel("rank correlation\nwith true-count bonus")
-    panels[1, 0].set_ylabel("pay of rare\nover common places")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    figure.suptitle("One knob of the memory at a time (grey line: the preset), one dot per seed", fontsize=10)
+            axes.set_xticks(
+                range(len(SWEEPS[knob])), [RULES.get(v, f"{v}") for v in SWEEPS[knob]], fontsize=9
+            )
+        panels[line, 0].set_ylabel(NAMES[knob], fontsize=11)
+        panels[line, 1].set_yscale("log")
+    panels[0, 0].set_title("rank correlation with true-count bonus", fontsize=10)
+    panels[0, 1].set_title("pay of rare over common places", fontsize=10)
+    legend_beside(figure, columns=2)
+    figure.supxlabel("value of the knob (grey line: the preset), one dot per seed", fontsize=10)
     return figure
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.drawing import new_figure
+from experiments.drawing import BONUS_COLOURS, WIDTH, legend_beside, new_figure
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, per_seed
 from softcount.bonuses import NormaliserConfig, Recode, RecodeBonusConfig, Surprise, SurpriseConfig
@@ -170,22 +170,21 @@ def earlier() -> Mapping[str, Row]:
 
 def plot(rows: list[Row]) -> Any:
     """Draws rewards by visits: against those of the least visited places, and of places never visited."""
-    figure = new_figure(9.6, 3.6)
+    figure = new_figure(WIDTH, 3.8)
     axes = figure.subplots(1, 2)
-    for name, label, colour in (("recode_ap", "RECODE-AP", "tab:blue"), ("rnd", "RND", "tab:red")):
-        for i, row in enumerate(rows):
+    for name, label, bonus in (("recode_ap", "RECODE-AP", "RECODE"), ("rnd", "RND", "RND")):
+        for row in rows:
             for axis, suffix in zip(axes, ("", "_over_new"), strict=True):
                 pairs = zip(row["visits"], row[name + suffix], strict=True)
                 x, y = np.array([(v, r) for v, r in pairs if r is not None]).T
                 scaled = y if suffix else y / y[0]
-                axis.plot(x, scaled, "o-", color=colour, markersize=3, label=label if i == 0 else None)
+                axis.plot(x, scaled, "o-", color=BONUS_COLOURS[bonus], markersize=3, label=label)
     for axis, what in zip(axes, ("under 10 visits", "never-visited places at the time"), strict=True):
         axis.set_xscale("log")
         axis.set_ylim(0, None)
         axis.set_xlabel("earlier visits to the place")
         axis.set_ylabel(f"reward / reward of {what}", fontsize=8)
-        axis.legend()
-    figure.suptitle("With white noise attached to the observation, three seeds", fontsize=10)
+    legend_beside(figure)
     return figure
 
 

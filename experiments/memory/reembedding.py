@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import COLOURS, WIDTH, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, Job, Row
 from experiments.memory import walk_streams
@@ -95,14 +95,15 @@ def _found(rows: Sequence[Row], mode: str, k: int, follow: bool) -> list[dict[st
 
 def plot(rows: Sequence[Row]) -> Any:
     """The course of the agreement, thin lines seeds and thick ones their means."""
-    figure = new_figure(12, 3.8)
+    figure = new_figure(WIDTH, 3.8)
     for axes, mode in zip(figure.subplots(1, len(MODES), sharey=True), MODES):
         for (k, follow), colour in zip(((k, f) for k in NEIGHBOURS for f in LABELS), COLOURS):
             found = [r["course"] for r in _found(rows, mode, k, follow)]
             draw_courses(axes, found, colour, f"k = {k}, {LABELS[follow]}")
-        axes.set(title=f"embedding {mode}", xlabel="steps", ylim=(-0.7, 1))
+        axes.set_title(f"embedding {mode}", fontsize=10)
+        steps_below(axes, "steps")
     figure.axes[0].set_ylabel("rank correlation with true-count bonus")
-    figure.legend(*figure.axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    legend_beside(figure)
     return figure
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, Job, Row, per_seed
 from experiments.memory.walk_streams import (
@@ -62,20 +62,26 @@ def jobs() -> list[Job]:
 
 def plot(rows: Sequence[Row]) -> Any:
     """The course of the agreement, and how much more a rare place is paid."""
-    figure = new_figure(11, 4)
-    left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
-    for i, (colour, name) in enumerate(zip(COLOURS, SETTINGS)):
+    figure = new_figure(WIDTH, 4.2)
+    left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
+    for i, (name, colour) in enumerate(colours_of(SETTINGS).items()):
         group = [row for row in rows if row["name"] == name]
         if not group:
             continue
         draw_courses(left, (row["course"] for row in group), colour, name)
         contrasts = [row["contrast"] for row in group if row["contrast"] is not None]
         right.plot([i] * len(contrasts), contrasts, "o", color=colour)
-    left.set(xlabel="steps", ylabel="rank correlation with true-count bonus", ylim=(-0.6, 1))
-    left.legend(frameon=False, fontsize=8)
-    right.set_xticks(range(len(SETTINGS)), [name.replace(", ", "\n") for name in SETTINGS], fontsize=7)
+    left.set_ylabel("rank correlation with true-count bonus")
+    steps_below(left, "steps")
+    legend_beside(figure, columns=3)
+    right.set_xticks(range(len(SETTINGS)), [_below(name) for name in SETTINGS], fontsize=8)
     right.set(ylabel="pay of rare over common places", yscale="log")
     return figure
+
+
+def _below(name: str) -> str:
+    """Breaks a name into short lines."""
+    return name.replace(", ", "\n").replace(" on ", "\non ").replace("AP ", "AP\n")
 
 
 def describe(rows: Sequence[Row]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import COLOURS, WIDTH, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, Job, Row, per_seed
 from experiments.memory.walk_streams import (
@@ -49,16 +49,18 @@ def jobs() -> list[Job]:
 
 def plot(rows: Sequence[Row]) -> Any:
     """A dot a place, by embedding; and how the agreement grew."""
-    figure = new_figure(14, 3.8)
-    panels = figure.subplots(1, 4)
+    figure = new_figure(WIDTH, 6.4)
+    panels = list(figure.subplots(2, 2).flat)
     for colour, axes, name in zip(COLOURS, panels, SETTINGS):
         for row in (row for row in rows if row["name"] == name):
             axes.plot(np.array(row["visits"]) + 1, soft_counts(row["scores"]), ".", color=colour, alpha=0.6)
             panels[3].plot(steps_of(row["course"]), row["course"], color=colour,
-                           label=name if row["seed"] == 0 else None)  # fmt: skip
-        axes.set(xscale="log", yscale="log", xlabel="true visits + 1", ylabel="soft count N", title=name)
-    panels[3].set(xlabel="steps", ylabel="rank correlation with true visits", ylim=(-0.3, 1))
-    panels[3].legend(frameon=False, fontsize=8)
+                           label=name)  # fmt: skip
+        axes.set(xscale="log", yscale="log", xlabel="true visits + 1", ylabel="soft count N")
+        axes.set_title(name, fontsize=10)
+    panels[3].set_ylabel("rank correlation with true visits")
+    steps_below(panels[3], "steps")
+    legend_beside(figure)
     return figure
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.drawing import new_figure
+from experiments.drawing import BONUS_COLOURS, WIDTH, new_figure
 from experiments.figure import Figure
 from experiments.jobs import Job, Row
 from softcount.envs.atari_places import MontezumaPlaces
@@ -24,6 +25,12 @@ from softcount.measure.coverage import Coverage, plot_heat_map
 from softcount.types import Array
 
 SEED = 0
+PHOTOGRAPHS = 120
+"""How many observations one is chosen of."""
+ZOOM_BELOW = 0.15
+"""Part of a map below which only what was visited is shown."""
+RINGS = ("atari/pitfall",)
+"""Worlds whose places lie on a ring."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +92,9 @@ def measure(picture: Picture) -> dict[str, Any]:
 
 
 def photograph(picture: Picture, env: Any) -> Array:
-    """Returns an observation from early on."""
-    taken: Array = np.empty(0)
-    for t, step in enumerate(play(picture, env)):
-        if t == 0 or (t == 5 and not step.is_last[0]):
-            taken = step.observation[0]
-        if t == 5:
-            break
-    return taken
+    """Returns that of the first observations with the most colours: a bare wall says little."""
+    seen = [step.observation[0].copy() for step in islice(play(picture, env), PHOTOGRAPHS)]
+    return max(seen, key=lambda image: len(np.unique(image.reshape(-1, image.shape[-1]), axis=0)))
 
 
 def plot(picture: Picture, rows: Sequence[Row]) -> Any:
@@ -102,18 +104,45 @@ def plot(picture: Picture, rows: Sequence[Row]) -> Any:
     image, coverage = photograph(picture, env), Coverage(row["num_places"])
     arrays = {name: np.array(row[name]) for name in ("places", "visits", "first_seen")}
     coverage.load_state_dict({"num_places": row["num_places"], "steps": row["coverage_steps"], **arrays})
-    figure = new_figure(10, 4.6)
+    figure = new_figure(WIDTH, 4.2)
     seen, covered = figure.subplots(1, 2)
-    seen.set_title(f"{picture.name}: {' × '.join(map(str, image.shape))}", fontsize=10)
+    seen.set_title(f"{picture.name}: {' × '.join(map(str, image.shape))}", fontsize=11)
     image = PALETTE[image] if image.ndim == 2 else image
     if picture.options.get("view") == "full":
         image = (image * np.array([24, 40, 80])).astype(np.uint8)  # symbols, spread out to be seen
     seen.imshow(image, cmap="gray", vmin=0, vmax=255, interpolation="nearest")
     seen.set_xticks([])
     seen.set_yticks([])
-    plot_heat_map(covered, coverage, env, background=_background(picture, env))
+    if picture.name in RINGS:
+        _draw_ring(covered, coverage)
+    else:
+        plot_heat_map(covered, coverage, env, background=_background(picture, env))
+        _zoom(covered, coverage, env)
+    covered.title.set_fontsize(11)
     env.close()
     return figure
+
+
+def _zoom(axes: Any, coverage: Coverage, env: Any) -> None:
+    """Shows the part of a map that was visited, where that is a small one; its title says so."""
+    cells = np.array([env.cell_of(int(place)) for place in np.flatnonzero(coverage.visits)])
+    low, high = cells.min(axis=0) - 2, cells.max(axis=0) + 2
+    if np.prod(high - low) > ZOOM_BELOW * np.prod(env.map_shape):
+        return
+    axes.set(xlim=(low[1] - 0.5, high[1] + 0.5), ylim=(high[0] + 0.5, low[0] - 0.5))
+    axes.set_title(f"{axes.get_title()}, a part of the map")
+
+
+def _draw_ring(axes: Any, coverage: Coverage) -> None:
+    """Draws visits of screens that lie on a ring, by their distance from the start."""
+    places = np.flatnonzero(coverage.visits)
+    total = coverage.num_places or len(coverage.visits)
+    offsets = (places + total // 2) % total - total // 2
+    axes.bar(offsets, coverage.visits[places], color=BONUS_COLOURS["none"])
+    axes.set_yscale("log")
+    axes.set_xticks(range(int(offsets.min()), int(offsets.max()) + 1))
+    axes.set(xlabel="screens from the start", ylabel="visits")
+    axes.set_title(f"{coverage.num_visited} of {total} places in {coverage.steps:,} steps")
 
 
 def _background(picture: Picture, env: Any) -> Array | None:

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import ray
 from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from chaos.reckoning import reckon
 from chaos.senders import DIM, Sender, read_log
@@ -45,6 +47,8 @@ class Settings:
     """What is done to whom, in order: ("kill", "memory"), ("hang", "memory"), ("pause", "client"), ..."""
     pause_s: float = 2.0
     """Between two faults, on average."""
+    calm_s: float = 0.0
+    """After the last one."""
     seed: int = 0
 
 
@@ -76,6 +80,7 @@ class Clients:
         self.batches = settings.embeddings // settings.clients // settings.rows
         self.pids: dict[int, int | None] = dict.fromkeys(range(settings.clients))
         self.retries, self.is_calm = 0, threading.Event()
+        self.nodes: dict[int, str] = {}  # where each is to live, as long as that host does
         self.threads = [threading.Thread(target=self._keep, args=(a,), daemon=True) for a in self.pids]
 
     def start(self) -> None:
@@ -88,24 +93,31 @@ class Clients:
 
     def _keep(self, actor: int) -> None:
         incarnation = 0
-        sender = ray.remote(Sender).options(num_cpus=0, max_restarts=0)
         while not self._is_done(actor):
+            sender = ray.remote(Sender).options(num_cpus=0, max_restarts=0, **self._placed(actor))
             incarnation = new_incarnation(incarnation)
             arguments = (self.calls, actor, incarnation, str(self.logs), self.settings.rows, CALL_TIMEOUT_S)
             handle = sender.remote(*arguments)
-            self.pids[actor] = ray.get(handle.pid.remote())
-            self.log.add("client", actor=actor, pid=self.pids[actor])
+            self.pids[actor], node = ray.get(handle.whereabouts.remote())
+            self.log.add("client", actor=actor, pid=self.pids[actor], node=node)
             with suppress(RayError):  # it was killed
                 while not self._is_done(actor):
                     self.retries += ray.get(handle.run.remote(AT_ONCE))
             self.pids[actor] = None
             ray.kill(handle)
 
+    def _placed(self, actor: int) -> dict[str, Any]:
+        node = self.nodes.get(actor)
+        if node not in {node["NodeID"] for node in ray.nodes() if node["Alive"]}:
+            return {}
+        return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False)}
+
 
 class Supervised:
     """The memory as a supervisor sees it: pinged, and killed when it hangs."""
 
-    def __init__(self, handle, log: Log) -> None:
+    def __init__(self, handle, log: Log, *, may_kill: bool = True) -> None:
+        self.may_kill = may_kill
         self.handle, self.log, self.pid, self.position = handle, log, None, 0
         self.answered_at = time.monotonic()
         self._lock = threading.Lock()
@@ -116,7 +128,7 @@ class Supervised:
             try:
                 pulse = ray.get(self.handle.ping.remote(), timeout=1.0)
             except RayError:
-                if self.pid is not None and time.monotonic() - self.answered_at > HANG_S:
+                if self.may_kill and self.pid is not None and time.monotonic() - self.answered_at > HANG_S:
                     with suppress(ProcessLookupError):
                         os.kill(self.pid, signal.SIGKILL)
                     self.log.add("hung memory killed", pid=self.pid)
@@ -172,7 +184,7 @@ def _strike_all(settings: Settings, storm: Storm, memory: Supervised, clients: C
     struck = []
     for fault, who in settings.faults:
         time.sleep(float(rng.uniform(0.2, 1.8)) * settings.pause_s)
-        if fault == "full disk" and storm.disk is None:
+        if "full disk" in fault and storm.disk is None:
             continue
         if who == "memory":
             memory.look()
@@ -185,4 +197,5 @@ def _strike_all(settings: Settings, storm: Storm, memory: Supervised, clients: C
                 lambda a=actor: clients.pids[a] is not None,
             )
         struck.append(storm.strike(fault, role, seconds=float(rng.uniform(0.5, 2.5))))
+    time.sleep(settings.calm_s)
     return struck

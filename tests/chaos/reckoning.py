@@ -58,5 +58,7 @@ def reckon(folder, logs, actors, rows, plan, live):
 
 def faults_of(found):
     """What is wrong with a reckoning; nothing, if all is well."""
-    wrong = [name for name in ("lost", "doubled", "never_sent", "batches_paid_wrongly") if found[name] != 0]
+    wrong = [
+        name for name in ("lost", "doubled", "never_sent", "batches_paid_wrongly") if found.get(name, 0) != 0
+    ]
     return wrong + [name for name in found if name.startswith("state_is") and found[name] is not True]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import ray
 
 from softcount.launch.ray.client import MemoryClient, Patience
 from softcount.types import Features
@@ -52,8 +53,8 @@ class Sender:
         path = Path(folder) / f"sender-{actor}.log"
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def pid(self):
-        return os.getpid()
+    def whereabouts(self):
+        return os.getpid(), ray.util.get_node_ip_address()
 
     def run(self, num):
         """Sends so many batches; returns how often it had to try again."""

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-FAULTS = ("kill", "hang", "pause", "full disk")
+FAULTS = ("kill", "hang", "pause", "full disk", "kill on a full disk")
 """`hang` stops a process until its supervisor kills it; `pause` lets it go on after a while."""
+HEALED = ("pause", "full disk", "kill on a full disk")
+"""Faults that last a while and are over; the time until the role is back counts from their end."""
 
 
 @dataclass(frozen=True)
@@ -70,23 +72,28 @@ class Storm:
         """One fault; returns its entry in the log, with the time until the role answered again."""
         pid = role.pid()
         entry = self.log.add("fault", fault=fault, role=role.name, pid=pid)
-        if fault == "full disk":
-            assert self.disk is not None
-            self.disk.fill()
-            time.sleep(seconds)
-            self.disk.free()
+        if "full disk" in fault:
+            self._fill(pid if fault.startswith("kill") else None, seconds)
         elif pid is not None:
             self._hit(fault, pid, seconds)
-        healed_at = self.log.now()
+        over_at = self.log.now()
+        entry["lasted_s"] = round(over_at - entry["at"], 3)
         deadline = time.monotonic() + self.patience_s
         while not (role.answers() and (fault in ("pause", "full disk") or role.pid() != pid)):
             if time.monotonic() > deadline:
                 entry["back_after_s"] = None
                 return entry
             time.sleep(0.02)
-        since = healed_at if fault in ("pause", "full disk") else entry["at"]
-        entry["back_after_s"] = round(self.log.now() - since, 3)
+        entry["back_after_s"] = round(self.log.now() - (over_at if fault in HEALED else entry["at"]), 3)
         return entry
+
+    def _fill(self, pid: int | None, seconds: float) -> None:
+        assert self.disk is not None
+        self.disk.fill()
+        if pid is not None:
+            self._hit("kill", pid, 0.0)
+        time.sleep(seconds)
+        self.disk.free()
 
     @staticmethod
     def _hit(fault: str, pid: int, seconds: float) -> None:

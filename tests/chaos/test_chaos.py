@@ -11,7 +11,7 @@ def test_a_short_storm_over_memory_and_clients_loses_and_doubles_nothing(cluster
     from chaos.reckoning import faults_of
 
     faults = [("kill", "memory"), ("kill", "client"), ("full disk", "memory"), ("hang", "memory")]
-    faults += [("pause", "client"), ("kill", "memory")]
+    faults += [("pause", "client"), ("kill on a full disk", "memory")]
     settings = Settings(
         embeddings=30_000,
         clients=2,
@@ -26,7 +26,6 @@ def test_a_short_storm_over_memory_and_clients_loses_and_doubles_nothing(cluster
     assert found["reckoning"]["embeddings_answered"] >= 30_000 - 2 * 16
     problems = [event["problem"] for event in found["events"] if event["what"] == "memory"]
     assert found["skipped"] or any("No space left on device" in problem for problem in problems)
-    kills = [fault for fault in found["faults"] if fault["role"] == "memory" and fault["fault"] == "kill"]
-    assert len(kills) == 2
+    assert len(found["faults"]) == len(faults) - 2 * len(found["skipped"])
     assert all(fault["back_after_s"] is not None for fault in found["faults"])
-    assert found["epochs"] >= 5  # one that began, one that started, three after those that died
+    assert found["epochs"] >= 4  # one that began, one that started, one for each that died

@@ -8,6 +8,7 @@ import pytest
 from launch.test_local import TINY
 
 from experiments import runs
+from softcount import checkpoint
 from softcount.config_json import from_json
 from softcount.runs.run import Run
 
@@ -62,6 +63,16 @@ def test_a_run_stopped_in_the_middle_ends_as_if_it_had_not_been(tmp_path):
     assert kept == again["answers"]
 
 
+def test_clocks_of_a_resumed_run_go_on(tmp_path):
+    runs.train_here(SMALL, tmp_path, Visits(), after_two)
+    lines = [json.loads(line) for line in (tmp_path / runs.ANSWERS).open()]
+    later = [{**line, "cpu_seconds": 1000.0, "seconds": 2000.0} for line in lines]
+    (tmp_path / runs.ANSWERS).write_text("".join(json.dumps(line) + "\n" for line in later))
+    again = runs.train_here(SMALL, tmp_path, Visits())
+    assert again["cpu_seconds"] >= 1000.0
+    assert again["seconds"] >= 2000.0
+
+
 def test_answers_that_no_checkpoint_knows_are_forgotten(tmp_path):
     lines = [json.dumps({"step": step}) + "\n" for step in (10, 20, 30)]
     (tmp_path / runs.ANSWERS).write_text("".join(lines) + '{"step": 4')
@@ -76,11 +87,15 @@ def test_a_run_that_was_over_when_it_was_stopped_is_not_trained_further(tmp_path
     assert again["steps"] == first["steps"]
 
 
-@pytest.mark.parametrize("left", ["another configuration", "finished", "hardly begun"])
+@pytest.mark.parametrize("left", ["another configuration", "another version", "finished", "hardly begun"])
 def test_what_is_no_unfinished_run_of_the_configuration_is_thrown_away(tmp_path, monkeypatch, left):
     folder = tmp_path / "run"
     if left == "another configuration":
         Run.create(folder, replace(SMALL, seed=5)).close()
+    elif left == "another version":
+        Run.create(folder, SMALL).close()
+        manifest = folder / "checkpoints" / "manifest.json"
+        manifest.write_text(manifest.read_text().replace(checkpoint.FORMAT, "softcount-checkpoint-1"))
     elif left == "finished":
         runs.train(SMALL, folder, watch=Visits(), until=after_two)
     else:

@@ -113,3 +113,19 @@ def test_without_matplotlib_the_extra_to_install_is_named(memory, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"\.\[plots\]"):
         inspect.draw_memory(memory)
+
+
+def test_axes_are_turned_to_those_before():
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=(200, 2)) @ np.array([[1.0, 0.0], [0.0, 1.01]])  # which axis is first is chance
+    points = np.pad(flat, ((0, 0), (0, 3)))
+    before = inspect.principal_axes(points)
+    angle = np.linspace(0, np.pi, 7)
+    for a in angle:
+        turned = before @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+        np.testing.assert_allclose(inspect.principal_axes(points, like=turned), turned, atol=1e-9)
+    np.testing.assert_allclose(
+        inspect.project_2d(points, axes=before), inspect.project_2d(points), atol=1e-12
+    )
+    other = inspect.principal_axes(rng.normal(size=(50, 5)), like=before)
+    np.testing.assert_allclose(other.T @ other, np.eye(2), atol=1e-9)

@@ -1,4 +1,4 @@
-"""A copy of the project to make wrong: sources, tests and built modules; all else is linked.
+"""A copy of the project to make wrong: sources, experiments, tests and built modules; all else is linked.
 
 Tests run in it with the copy's `src` first on the path. What was compiled of the file that changes is
 removed, since Python takes a file of equal size and second for the same.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mutants.entries import ROOT, Mutant
 
-COPIED = ("src", "tests")
+COPIED = ("src", "tests", "experiments")
 NOT_LINKED = {*COPIED, ".git", ".venv", "build"}
 MODULES = {
     "_native": "softcount.memory",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from softcount.report.curves import curves, final_numbers, thin
+from softcount.report.curves import curves, final_numbers, steps_of_finals, thin
 
 
 def test_thinning_keeps_ends_and_extremes_in_order():
@@ -43,3 +43,13 @@ def test_final_numbers_are_the_last_known_ones():
     finals = final_numbers(rows)
     assert (finals["eval/return"], finals["speed"], finals["coverage/places"]) == (3.0, 20.0, None)
     assert set(final_numbers([]).values()) == {None}
+
+
+def test_final_numbers_say_at_which_step_they_were_taken():
+    rows = [
+        {"step": 10, "eval/return": 1.0, "coverage/places": 3},
+        {"step": 20, "eval/return": None, "coverage/places": 5},
+        {"step": 30, "coverage/places": 5},
+    ]
+    assert steps_of_finals(rows) == {"coverage/places": 30, "eval/return": 10}
+    assert steps_of_finals([]) == {}

@@ -271,3 +271,20 @@ def test_what_is_not_finite_becomes_null():
     assert json.loads(as_script_data({"a": [float("nan"), 1.5, (float("inf"),)]})) == {
         "a": [None, 1.5, [None]]
     }
+
+
+def test_the_last_evaluation_is_the_clips_where_that_is_newer(copy):
+    lines = (copy / "metrics.jsonl").read_text().splitlines(keepends=True)
+    rows = [json.loads(line) for line in lines]
+    rows[-1] = {name: x for name, x in rows[-1].items() if not name.startswith("eval/")}
+    (copy / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown, _ = notes_of(copy)
+    assert shown["final_at"]["eval/success_rate"] == shown["checkpoint"] == rows[-1]["step"]
+    assert shown["final"]["eval/success_rate"] == shown["clip"]["success_rate"]
+    assert shown["final"]["eval/return"] == shown["clip"]["mean_return"]
+    older = max(row["step"] for row in rows if "eval/return" in row)
+    assert older < shown["checkpoint"]
+    (copy / "metrics.jsonl").write_text("".join(lines))
+    shown, _ = notes_of(copy)
+    assert shown["final_at"]["eval/return"] == rows[-1]["step"]
+    assert shown["final"]["eval/return"] == json.loads(lines[-1])["eval/return"]

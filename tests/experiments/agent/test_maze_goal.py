@@ -12,6 +12,7 @@ from experiments import runs
 from experiments.agent import maze_goal
 from experiments.agent.maze_goal import PRESET_OF, Ended, Maze, is_solved, is_stalled, plot
 from experiments.demo import AGENTS
+from experiments.drawing import lighter, new_figure
 from softcount.config_json import to_tree
 from softcount.envs.make import make
 from softcount.presets import suited
@@ -50,10 +51,21 @@ def test_a_summary_holds_what_the_run_has_seen(tmp_path):
     steps = [step for step, _ in row["discoveries"]]
     assert coverage.lines[0].get_xdata().tolist() == [*steps, row["steps"]]
     assert depth.lines[0].get_ydata()[-1] == row["depth"] / row["goal_distance"]
-    assert evaluation.lines[0].get_ydata().tolist() == [rate for _, rate, _ in row["evaluations"]]
+    dots = [(dot.get_xdata()[0], dot.get_markerfacecolor()) for dot in evaluation.lines[1:]]
+    colour = coverage.lines[0].get_color()
+    assert dots == [(step, lighter(colour, 1 - rate)) for step, rate, _ in row["evaluations"]]
     assert maze_goal.describe([{**row, "env_options": {"layout": 7}}])[0].startswith(
         f"{config.agent}, layout 7, seed 0: {row['places']} of {maze.num_places} places"
     )
+
+
+def test_evaluations_are_filled_by_their_success():
+    axes = new_figure(2, 2).subplots()
+    row = {"agent": "A", "seed": 0, "steps": 9, "env_options": {"layout": 1}}
+    maze_goal._draw_evaluations(
+        axes, [{**row, "evaluations": [(3, 0.0, 1), (6, 0.5, 1), (9, 1.0, 1)]}], {"A": "#000000"}
+    )
+    assert [dot.get_markerfacecolor() for dot in axes.lines[1:]] == ["#ffffff", "#808080", "#000000"]
 
 
 def answers(**columns):
@@ -78,6 +90,11 @@ def test_a_run_is_solved_when_its_last_two_evaluations_were():
     assert is_solved(rates(0.9, 0.9, 0.0), beyond=100)  # however it goes on
     assert not is_solved(rates(0.9, 0.9, 0.0), beyond=200)
     assert not is_solved(rates(0.9, 0.0, 0.9, 0.0), beyond=100)
+
+
+def test_steps_beyond_count_from_the_first_time():
+    assert is_solved(rates(0.9, 0.9, 0.9), beyond=100)
+    assert not is_solved(rates(0.9, 0.9, 0.9), beyond=200)
 
 
 def test_a_run_is_stalled_when_nothing_new_was_seen_for_long():

@@ -42,7 +42,7 @@ def test_the_picture_counts_rooms_and_positions_over_frames():
         "agent": "A", "seed": 0, "steps": 100, "rooms": [[1, 1], [60, 4]], "positions": [1, 30, 60],
         "rows": [{"step": 50, "return": None}, {"step": 100, "return": 7.0}], "seconds": 120.0,
     }  # fmt: skip
-    by_room, by_position, returns = plot([result]).axes
+    by_position, returns, by_room = plot([result]).axes
     np.testing.assert_array_equal(by_room.lines[0].get_xdata(), [4, 240, 400])
     np.testing.assert_array_equal(by_room.lines[0].get_ydata(), [1, 2, 2])
     np.testing.assert_array_equal(by_position.lines[0].get_ydata(), [1, 2, 3, 3])

@@ -40,3 +40,16 @@ def test_a_lethal_maze_is_told_from_one_whose_walls_block():
         row = {"world": {"env_id": world.env_id, "lethal": world.lethal}}
         assert drop_in_learning.world_of(row) == name
     assert drop_in_learning.world_of({"world": {"env_id": "disco-maze"}}) == "maze"  # as older rows say it
+
+
+def test_a_line_of_panels_where_nothing_happens_is_left_out():
+    def row(agent, returns):
+        curve = [{"step": i, "places": i, "episodic_return": x} for i, x in enumerate(returns)]
+        world = {"env_id": "disco-maze", "lethal": False}
+        return {"agent": agent, "bonus": "RND", "seed": 0, "world": world, "curve": curve}
+
+    agents = drop_in_learning.AGENTS
+    flat = [row(agent, [0.0, 0.0]) for agent in agents]
+    assert len(drop_in_learning.plot(flat).axes) == len(agents)
+    telling = [row(agent, [0.0, 1.0]) for agent in agents[:2]] + flat[2:]
+    assert len(drop_in_learning.plot(telling).axes) == 2 * len(agents)

@@ -30,8 +30,9 @@ def test_the_picture_shows_rewards_against_few_visits_and_against_new_places():
     for name in ("recode_ap", "rnd"):
         run |= {name: [8.0, 4.0, None, 2.0], f"{name}_over_new": [0.9, 0.5, None, 0.1]}
     run["rnd"] = [6.0, 6.0, None, 3.0]
-    left, right = plot([run, run]).axes
+    figure = plot([run, run])
+    left, right = figure.axes
     assert [line.get_ydata().tolist() for line in left.lines] == 2 * [[1, 0.5, 0.25]] + 2 * [[1, 1, 0.5]]
     assert right.lines[0].get_xdata().tolist() == [4, 10, 50]
     assert right.lines[0].get_ydata().tolist() == [0.9, 0.5, 0.1]
-    assert [text.get_text() for text in left.get_legend().get_texts()] == ["RECODE-AP", "RND"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["RECODE-AP", "RND"]

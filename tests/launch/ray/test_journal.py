@@ -92,7 +92,7 @@ def test_what_a_successor_took_over_must_stay_whole(history, data):
     path = data.draw(st.sampled_from(journals(folder)[1:-2]))  # the first holds nothing that a snapshot lacks
     size = path.stat().st_size
     os.truncate(path, data.draw(st.integers(0, size - 1)))
-    with pytest.raises(JournalDamaged, match=r"\.journal is damaged at byte"):
+    with pytest.raises(JournalDamaged, match=r"\.journal is damaged at byte \d+: \d+ bytes were taken over"):
         recovered(folder)
     shutil.rmtree(folder.parent)
 
@@ -128,8 +128,37 @@ def test_a_flipped_bit_in_any_record_is_an_error(history, tmp_path):
 def test_a_lost_file_in_the_middle_is_an_error(history):
     folder = copied(history)
     journals(folder)[1].unlink()
-    with pytest.raises(JournalDamaged, match="records 2 to 2 are missing before it"):
+    with pytest.raises(JournalDamaged, match="records 2 to 2 are gone"):
         recovered(folder)
+    folder = copied(history)
+    journals(folder)[0].unlink()
+    assert recovered(folder) == list(range(7))  # a snapshot holds what was in that one
+
+
+def test_the_newest_snapshot_is_read_and_for_a_replay_the_first(history):
+    lineage = journal.Lineage(history)
+    assert lineage.load()[0] == 2
+    assert lineage.load(oldest=True)[0] == 0
+
+
+def test_a_snapshot_in_the_middle_of_a_file_is_gone_on_from(history):
+    folder, half = copied(history), Shown()
+    half.log = [0, 1, 2, 3, 4]
+    journal.save_snapshot(folder, 4, 5, once.Ledger(half).state_dict())
+    assert recovered(folder) == list(range(7))
+
+
+def test_a_claim_that_was_changed_is_an_error(tmp_path):
+    once.found(tmp_path, Shown())
+    old = once.Once(Shown(), tmp_path)
+    old.request(request_of(1, 1, 0, 5))
+    once.Once(Shown(), tmp_path)
+    claim = tmp_path / "epoch-000003.json"
+    text = claim.read_text()
+    assert "000000000000.journal" in text
+    claim.write_text(text.replace("000000000000.journal", "000000000001.journal"))
+    with pytest.raises(JournalDamaged, match="it has another checksum"):
+        recovered(tmp_path)
 
 
 def test_a_damaged_snapshot_is_replaced_by_the_one_before_and_a_longer_journal(history):

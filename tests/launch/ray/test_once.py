@@ -270,6 +270,21 @@ def test_a_checkpoint_is_durable_and_begins_a_snapshot(tmp_path, monkeypatch):
     assert memory.pulse().journal_bytes == 0
 
 
+def test_a_checkpoint_is_durable_though_a_snapshot_is_still_being_written(tmp_path, monkeypatch):
+    memory, may_write, synced = made(tmp_path), threading.Event(), []
+    save, sync = journal.save_snapshot, os.fdatasync
+    monkeypatch.setattr(journal, "save_snapshot", lambda *a: (may_write.wait(10), save(*a)))
+    memory.request(request_of(1, 1, 0, 5))
+    memory.snapshot()
+    memory.request(request_of(1, 1, 1, 6))
+    monkeypatch.setattr(journal.os, "fdatasync", lambda descriptor: synced.append(sync(descriptor)))
+    assert memory.checkpoint()["log"].tolist() == [5, 6]
+    assert len(synced) == 1
+    may_write.set()
+    memory.close()
+    assert memory.pulse().snapshot_position == 1
+
+
 def test_a_snapshot_that_cannot_be_written_is_tried_again_and_nothing_is_lost(tmp_path, monkeypatch):
     memory = made(tmp_path, snapshot_batches=2)
     save = journal.save_snapshot
@@ -281,10 +296,10 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again_and_nothing_is_lost(tm
     for number in range(2):
         memory.request(request_of(1, 1, number, number))
     memory._join()
-    assert "No space left" in memory.pulse().problem
     monkeypatch.setattr(journal, "save_snapshot", save)
-    for number in range(2, 4):
-        memory.request(request_of(1, 1, number, number))
+    memory.request(request_of(1, 1, 2, 2))
+    assert "No space left" in memory.pulse().problem  # until one was written
+    memory.request(request_of(1, 1, 3, 3))
     memory.close()
     assert (memory.pulse().snapshot_position, memory.pulse().problem) == (4, "")
     assert Once(Shown(), tmp_path).ledger.server.log == [0, 1, 2, 3]

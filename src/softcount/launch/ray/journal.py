@@ -98,6 +98,9 @@ class Lineage:
         ends = [None, *self.claims[:-1]]  # who took over from each
         for claim, successor in zip(reversed(self.claims), reversed(ends), strict=True):
             yield from self._records_of(claim, successor, start)
+            if successor is not None and self.position < successor.position:
+                path = _claim_file(self.folder, successor.epoch)
+                raise JournalDamaged(path, 0, f"records {self.position} to {successor.position - 1} are gone")
 
     def _records_of(self, claim: Claim, successor: Claim | None, start: int) -> Iterator[Record]:
         files = [(first, path) for e, first, path in _listed(self.folder, "journal") if e == claim.epoch]

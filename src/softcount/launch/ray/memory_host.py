@@ -6,6 +6,9 @@ call: a call that is repeated by Ray would come in another order, and only the c
 
 from __future__ import annotations
 
+import errno
+import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +23,23 @@ from softcount.launch.ray.once import Once, OnceConfig
 from softcount.launch.ray.stamps import Answer, Pulse, Request
 from softcount.types import State
 
+RETRY_SECONDS = 0.5
+
 
 class MemoryHost:
     """What Ray runs: every method is short, and one runs at a time."""
 
     def __init__(self, plan: MemoryPlan, folder: str, config: OnceConfig) -> None:
-        self._once = Once(plan.build(), Path(folder), config)
+        while True:
+            try:
+                self._once = Once(plan.build(), Path(folder), config)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                logging.getLogger(__name__).warning("the memory waits for space in %s: %s", folder, error)
+                time.sleep(RETRY_SECONDS)
+            else:
+                return
 
     def request(self, request: Request, known_epoch: int) -> Answer:
         return self._once.request(request, known_epoch)

@@ -183,7 +183,8 @@ class Once:
         self.journal = journal.succeed(self._lineage, epoch)
         self._held: tuple[int, float] = (0, 0.0)  # by whom, and until when
         self._writer: threading.Thread | None = None
-        self._problem, self._is_evaluating = "", False
+        self._journal_problem, self._snapshot_problem = "", ""
+        self._is_evaluating = False
         self._asked_position = self.snapshot_position  # of the snapshot that was begun last
         self.recovery_seconds = time.perf_counter() - started
 
@@ -215,9 +216,9 @@ class Once:
         except Superseded as error:
             return _refused("superseded", str(error))
         except JournalFull as error:
-            self._problem = str(error)
+            self._journal_problem = str(error)
             return _refused("full", str(error))
-        self._problem = ""
+        self._journal_problem = ""
         answer = self.ledger.act(request, position)
         if request.kind == "move":
             self._held = (0, 0.0)
@@ -262,7 +263,7 @@ class Once:
         try:
             self.journal.rotate()
         except OSError as error:
-            self._problem = f"no snapshot could be begun in {self.folder}: {error}"
+            self._snapshot_problem = f"no snapshot could be begun in {self.folder}: {error}"
             return
         state = _own(self.ledger.state_dict())
         self._writer = threading.Thread(target=self._write, args=(self.position, state), daemon=True)
@@ -273,11 +274,11 @@ class Once:
     def _write(self, position: int, state: State) -> None:
         try:
             journal.save_snapshot(self.folder, self.epoch, position, state)
-            self.snapshot_position = position
+            self.snapshot_position, self._snapshot_problem = position, ""
             if not self.config.keep_history:
                 self.journal.prune(self._lineage)
         except (OSError, Superseded) as error:
-            self._problem = f"no snapshot could be written in {self.folder}: {error}"
+            self._snapshot_problem = f"no snapshot could be written in {self.folder}: {error}"
 
     def _join(self) -> None:
         if self._writer is not None:
@@ -294,7 +295,7 @@ class Once:
             journal_bytes=self.journal.num_bytes,
             snapshot_position=self.snapshot_position,
             recovery_seconds=self.recovery_seconds,
-            problem=self._problem,
+            problem=self._journal_problem or self._snapshot_problem,
         )
 
     def close(self) -> None:

@@ -1,0 +1,47 @@
+"""All scenes on three emulated hosts: `PYTHONPATH=tests python -m hosts`; needs root."""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import ray
+from chaos.reckoning import faults_of
+from hosts.netns import Hosts, reason_to_skip
+from hosts.scenes import SCENES
+
+from softcount.measure.machine import machine
+from softcount.store import write_atomically
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m hosts", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results/ray/hosts.json"))
+    args = parser.parse_args()
+    if reason := reason_to_skip():
+        sys.exit(reason)
+    started, found = time.monotonic(), {}
+    with tempfile.TemporaryDirectory() as folder, Hosts(3, Path(folder) / "token") as hosts:
+        hosts.start_ray()
+        for scene in SCENES:
+            found[scene.__name__] = scene(hosts, Path(folder) / scene.__name__)
+            print(scene.__name__, json.dumps(found[scene.__name__]), flush=True)
+    document = {
+        "command": "PYTHONPATH=tests python -m hosts",
+        "scenes": found,
+        "target_s": 10,
+        "seconds": time.monotonic() - started,
+        "load": os.getloadavg(),
+        "machine": f"{machine()}, Ray {ray.__version__}; three network namespaces, one kernel, one disk",
+    }
+    write_atomically(args.out, json.dumps(document, indent=1).encode())
+    wrong = [name for name, scene in found.items() if faults_of(scene.get("reckoning", {}))]
+    if wrong:
+        sys.exit(f"something was lost, doubled or paid wrongly: {', '.join(wrong)}")
+
+
+if __name__ == "__main__":
+    main()
