@@ -96,8 +96,8 @@ def _follow(run: Run, watch: Watch, until: Until) -> list[Row]:
     for step, metrics in run.train(lambda: is_over[-1]):
         answer = {
             "step": step,
-            "cpu_seconds": round(earlier["cpu_seconds"] + time.process_time() - started_cpu, 1),
-            "seconds": round(earlier["seconds"] + time.monotonic() - started, 1),
+            "cpu_seconds": round(earlier["cpu_seconds"] + time.process_time() - started_cpu, 3),
+            "seconds": round(earlier["seconds"] + time.monotonic() - started, 3),
             **watch.ask(run, metrics),
         }
         answers.append(answer)

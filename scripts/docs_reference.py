@@ -60,7 +60,8 @@ def _modules(module: griffe.Module) -> Iterator[griffe.Module]:
     if not module.name.startswith("_"):
         yield module
         for name in sorted(module.modules):
-            yield from _modules(module.modules[name])
+            if not module.modules[name].is_alias:  # a module that another one imports, not its own
+                yield from _modules(module.modules[name])
 
 
 def _describe_module(module: griffe.Module) -> str:

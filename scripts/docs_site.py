@@ -22,7 +22,7 @@ from sphinx.cmd.build import main as sphinx
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Pages that stand beside `docs`, and what they are called on the site."""
-LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\]\(([^)\s]+)\)")  # never goes back: pages are long
 CODE = re.compile(r"^ *```.*?^ *```[^\n]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 MENUS = {
     "Start": ("how_it_works", "environments", "eight_rooms", "representations", "performance"),

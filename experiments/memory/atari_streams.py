@@ -26,6 +26,7 @@ from softcount.bonuses.make import BonusConfig, Place, make_bonus
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.measure.scored_places import rank_correlation
 from softcount.presets import LAPTOP_ATARI
+from softcount.representations.acting import features_alone
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.types import Array, ArraySpec, DiscreteActions, Features
@@ -64,8 +65,8 @@ class Listener:
         self.stream, self.rng = stream, np.random.default_rng(seed)
         spec = ArraySpec((*stream.observation.shape[2:], 1), "uint8")
         settings = replace(LAPTOP_ATARI.representation, newest_channels=0)
-        actions = DiscreteActions(stream.num_actions)
-        self.learning: Any = make_representation(kind, spec, actions, settings, seed=seed)
+        self.actions = DiscreteActions(stream.num_actions)
+        self.learning: Any = make_representation(kind, spec, self.actions, settings, seed=seed)
         self.trainer = RepresentationTrainer(self.learning, LAPTOP_ATARI.trainer)
         self.acting: Any = copy.deepcopy(self.learning).eval()
         num_envs = stream.action.shape[1]
@@ -108,10 +109,8 @@ class Listener:
         self.bonus.move_atoms(Features(embedding=np.concatenate(parts)))
 
     def embed(self, frames: Array) -> Array:
-        with torch.inference_mode():
-            shown = torch.from_numpy(np.ascontiguousarray(frames))[..., None]
-            embedding: Array = self.acting.represent(shown)[0].embedding.numpy()
-        return embedding
+        shown = np.ascontiguousarray(frames)[..., None]
+        return np.asarray(features_alone(self.acting, shown, self.actions).embedding)
 
     def ask(self) -> dict[str, Any]:
         """Judges the embedding and the memory as they are now."""

@@ -174,7 +174,7 @@ def test_before_the_first_update_there_are_no_features(build):
     rnd = build(is_learned=False)
     observation = torch.randn(3, 5)
     features, _ = rnd.represent(observation, None, None, rnd.initial_state(3))
-    assert features == (None, None)
+    assert features == (None, None, None)
     RepresentationTrainer(rnd).update(sample_sequence(SPEC, ACTIONS))
     assert rnd.represent(observation, None, None, rnd.initial_state(3))[0].surprise.shape == (3,)
 
