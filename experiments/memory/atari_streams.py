@@ -31,6 +31,7 @@ from softcount.measure.scored_places import rank_correlation
 from softcount.presets import LAPTOP_ATARI
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
+from softcount.tensors import to_arrays
 from softcount.types import Array, ArraySpec, DiscreteActions, Features, map_arrays
 
 MOMENTS, PER_PLACE, AT_ONCE = 5, 8, 2048
@@ -121,7 +122,7 @@ class Listener:
     def represent(self, frames: Array) -> Features:
         with torch.inference_mode():
             shown = torch.from_numpy(np.ascontiguousarray(frames))[..., None]
-            features: Features = self.acting.represent(shown)[0].arrays()
+            features: Features = to_arrays(self.acting.represent(shown)[0])
         return features
 
     def can_tell(self) -> bool:
