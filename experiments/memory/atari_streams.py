@@ -29,9 +29,9 @@ from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.bonuses.surprise import SurpriseConfig
 from softcount.measure.scored_places import rank_correlation
 from softcount.presets import LAPTOP_ATARI
+from softcount.representations.acting import features_alone
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
-from softcount.tensors import to_arrays
 from softcount.types import Array, ArraySpec, DiscreteActions, Features, map_arrays
 
 MOMENTS, PER_PLACE, AT_ONCE = 5, 8, 2048
@@ -71,8 +71,8 @@ class Listener:
         self.stream, self.rng = stream, np.random.default_rng(seed)
         spec = ArraySpec((*stream.observation.shape[2:], 1), "uint8")
         newest = replace(LAPTOP_ATARI.representation, newest_channels=0)  # all that was recorded
-        actions = DiscreteActions(stream.num_actions)
-        self.learning: Any = make_representation(kind, spec, actions, newest, seed=seed)
+        self.actions = DiscreteActions(stream.num_actions)
+        self.learning: Any = make_representation(kind, spec, self.actions, newest, seed=seed)
         self.trainer = RepresentationTrainer(self.learning, LAPTOP_ATARI.trainer)
         self.acting: Any = copy.deepcopy(self.learning).eval()
         num_envs = stream.action.shape[1]
@@ -120,10 +120,7 @@ class Listener:
         self.bonus.move_atoms(map_arrays(lambda *leaves: np.concatenate(leaves), *parts))
 
     def represent(self, frames: Array) -> Features:
-        with torch.inference_mode():
-            shown = torch.from_numpy(np.ascontiguousarray(frames))[..., None]
-            features: Features = to_arrays(self.acting.represent(shown)[0])
-        return features
+        return features_alone(self.acting, np.ascontiguousarray(frames)[..., None], self.actions)
 
     def can_tell(self) -> bool:
         """Whether the bonus can be asked already: RND has nothing to say before its first update."""
