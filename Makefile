@@ -8,7 +8,7 @@ NATIVE := $(wildcard native/*)
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: install demo test slow check format bench docs wheel test-wheel clean sanitize sanitize-quick mutants mutants-tenth chaos
+.PHONY: install demo test test-rllib slow check format bench docs wheel test-wheel clean sanitize sanitize-quick mutants mutants-tenth chaos
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(NATIVE)
@@ -23,6 +23,16 @@ demo: install  ## the main job, with pictures in demo/
 
 test: install  ## the default test suite
 	$(BIN)/python -m pytest
+
+# RLlib pins another Gymnasium, so it has an environment of its own.
+test-rllib: $(VENV)-rllib/.installed  ## the bonus in RLlib, in .venv-rllib
+	$(VENV)-rllib/bin/python -m pytest -o addopts="--import-mode=importlib" tests/rllib
+
+$(VENV)-rllib/.installed: pyproject.toml constraints-rllib.txt CMakeLists.txt $(NATIVE)
+	test -x $(VENV)-rllib/bin/python || $(PYTHON) -m venv $(VENV)-rllib
+	$(VENV)-rllib/bin/python -m pip install --quiet --constraint constraints-rllib.txt scikit-build-core nanobind ninja pytest pytest-timeout
+	$(VENV)-rllib/bin/python -m pip install --quiet --constraint constraints-rllib.txt --no-build-isolation --config-settings=build-dir=build/rllib --editable ".[rllib]"
+	touch $@
 
 slow: install  ## learning tests and long exactness runs
 	$(BIN)/python -m pytest -m slow
@@ -82,4 +92,4 @@ define sanitized
 endef
 
 clean:
-	rm -rf $(VENV) build demo dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-rllib build demo dist .pytest_cache .mypy_cache .ruff_cache

@@ -3,6 +3,7 @@
     python examples/ppo_recode.py --env-id disco-maze --total-timesteps 300000
     python examples/ppo_recode.py --env-id MiniGrid-MultiRoom-N4-S5-v1 --bonus RND
     python examples/ppo_recode.py --env-id CartPole-v1 --bonus none
+    python examples/ppo_recode.py --env-id key_and_door:KeyAndDoor-v0 --plain-world
 
 Copy it and change it. The bonus is three lines (marked "bonus"); all the rest is PPO.
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import gymnasium as gym
@@ -29,14 +30,16 @@ import tyro
 from torch import nn
 from torch.distributions import Categorical
 
-from softcount.integrations import SMALL_WORLD, IntrinsicRewardConfig
+from softcount.integrations import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
 from softcount.integrations.gymnasium import IntrinsicRewardWrapper
 
 
 @dataclass
 class Args:
     env_id: str = "disco-maze"
-    """A Gymnasium id with discrete actions, or `disco-maze`"""
+    """A Gymnasium id with discrete actions (`module:ID` imports the module first), or `disco-maze`"""
+    env_kwargs: dict[str, int] = field(default_factory=dict)
+    """options of the environment"""
     bonus: str = "RECODE-AP"
     """RECODE-AP, RND, NGU-AP, … or `none`"""
     seed: int = 0
@@ -65,6 +68,8 @@ class Args:
     """side of the disco maze"""
     lethal: bool = False
     """whether its walls kill; on-policy agents hardly get through, see docs/drop_in/weight.md"""
+    plain_world: bool = False
+    """RECODE's settings for worlds seen without noise, which pay earlier"""
     layout_seed: int | None = None
     """one fixed layout of a MiniGrid task instead of a new one each episode"""
     out: str | None = None
@@ -79,7 +84,9 @@ def make_env(args: Args):
 
         return DiscoMazeEnv(DiscoMazeConfig(size=args.maze_size, lethal=args.lethal))
     if not args.env_id.startswith("MiniGrid"):
-        return gym.make(args.env_id)
+        env = gym.make(args.env_id, **args.env_kwargs)
+        is_array = isinstance(env.observation_space, gym.spaces.Box)
+        return env if is_array else gym.wrappers.FlattenObservation(env)  # categories become one-hot
     from minigrid.wrappers import ImgObsWrapper, ReseedWrapper
 
     env = gym.make(args.env_id)
@@ -165,8 +172,9 @@ def train(args: Args) -> dict:
     envs = gym.wrappers.vector.RecordEpisodeStatistics(envs)
     has_bonus = args.bonus != "none"
     if has_bonus:  # bonus: wrap the environments; extrinsic and intrinsic rewards stay apart in info
-        # SMALL_WORLD for mazes and grids; IntrinsicRewardConfig() is the paper's Atari memory.
-        config = SMALL_WORLD if "RECODE" in args.bonus else IntrinsicRewardConfig()
+        # SMALL_WORLD and PLAIN_WORLD for small worlds; IntrinsicRewardConfig() is the paper's Atari memory.
+        small = PLAIN_WORLD if args.plain_world else SMALL_WORLD
+        config = small if "RECODE" in args.bonus else IntrinsicRewardConfig()
         envs = IntrinsicRewardWrapper(envs, args.bonus, reward="extrinsic", seed=args.seed, config=config)
     agent = Agent(envs, args.hidden)
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5, fused=True)
@@ -178,7 +186,7 @@ def train(args: Args) -> dict:
     terminations, dones, dead = (torch.zeros(shape, dtype=torch.bool) for _ in range(3))
 
     record = {"args": asdict(args), "curve": [], "first_success": None}
-    places, returns, start = set(), [], time.perf_counter()
+    places, returns, ended, start = set(), [], [], time.perf_counter()
     first_obs, info = envs.reset(seed=args.seed)
     next_obs, next_dead = torch.tensor(first_obs), torch.zeros(args.num_envs, dtype=torch.bool)
     places.update(np.asarray(info.get("place", [])).tolist())
@@ -203,6 +211,7 @@ def train(args: Args) -> dict:
             places.discard(-1)  # dead, in a wall
             if "episode" in info:
                 returns += info["episode"]["r"][info["_episode"]].tolist()
+                ended += [global_step] * int(info["_episode"].sum())
                 if record["first_success"] is None and max(returns[-args.num_envs :], default=0) > 0:
                     record["first_success"] = global_step - batch_size + (t + 1) * args.num_envs
 
@@ -255,6 +264,8 @@ def train(args: Args) -> dict:
                 flush=True,
             )
     envs.close()
+    late = [r > 0 for r, step in zip(returns, ended) if step > 0.8 * args.total_timesteps]
+    record["success"] = float(np.mean(late)) if late else 0.0  # over the last fifth of the steps
     if args.out:
         Path(args.out).parent.mkdir(parents=True, exist_ok=True)
         Path(args.out).write_text(json.dumps(record, indent=1))

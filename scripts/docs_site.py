@@ -26,8 +26,8 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\]\(([^)\s]+)\)")  # ne
 CODE = re.compile(r"^ *```.*?^ *```[^\n]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 MENUS = {
     "Start": ("how_it_works", "environments", "eight_rooms", "representations", "performance"),
-    "Your own loop": ("drop_in/README", "drop_in/*"),
-    "Whole agents": ("agent", "agent/*", "atari", "report", "metrics", "reliability"),
+    "Your own loop": ("own_environment", "which_bonus", "drop_in/README", "drop_in/*"),
+    "Whole agents": ("agent", "agent/*", "atari", "report", "metrics", "reliability", "scale", "scale/*"),
     "The paper": ("reproduction", "reproduction/*", "paper_map", "references"),
     "Change it": (
         "architecture",

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 from softcount import cli
 from softcount.config import with_fields
+from softcount.fitting import TORSO
 from softcount.presets import LAPTOP, LAPTOP_ATARI, suited
-from softcount.runs.run import Run
+from softcount.runs.run import Run, read_config
 
 
 @pytest.fixture
@@ -253,3 +255,33 @@ def test_a_run_whose_output_nobody_reads_any_more_stops_with_a_checkpoint(tmp_pa
         Run.resume(folder, steps=step - 1)
     assert json.loads((folder / "config.json").read_text())["steps"] == 6000
     Run.resume(folder, steps=step).close()
+
+
+def test_an_environment_of_ones_own_gets_what_fits_it_and_one_line_says_what(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MALLOC_TOP_PAD_", "0")
+    monkeypatch.chdir(Path(__file__).parent / "envs")
+    words = ["--env", "my_worlds:Forgetful", "--run", str(tmp_path / "run"), "--num-envs", "4"]
+    assert cli.main(["train", *words, "--steps", "20", "--no-overlap"]) == 0
+    shown = capsys.readouterr().out
+    chosen = "MEME-RECODE-AP for 1 numbers, 5 numbers and 2 actions: dense layers, 2,000 atoms"
+    assert shown.count(chosen) == 1
+    assert shown.count("cannot save its state: if this run is resumed, new episodes begin") == 1
+    assert cli.main(["resume", str(tmp_path / "run"), "--steps", "40"]) == 0
+    assert "new episodes begin" in capsys.readouterr().out
+    assert read_config(tmp_path / "run").env == "my_worlds:Forgetful"
+
+
+@pytest.mark.parametrize(
+    ("words", "agent", "env"),
+    [
+        (["--env", "gym/Walk-v0", "--env-import", "my_worlds"], "MEME-RECODE-AP", "gym/my_worlds:Walk-v0"),
+        (["VMPO-RND", "--env", "my_worlds:Walk"], "VMPO-RND", "my_worlds:Walk"),
+        (["--env", "gym/Pendulum-v1"], "VMPO-RECODE-AP", "gym/Pendulum-v1"),
+    ],
+)
+def test_the_agent_that_can_act_there_is_taken_where_none_is_named(trained, monkeypatch, words, agent, env):
+    monkeypatch.chdir(Path(__file__).parent / "envs")
+    cli.main(["train", *words])
+    (config,) = trained
+    assert (config.agent, config.env, config.env_options) == (agent, env, {})
+    assert config.meme.network.torso == config.vmpo.network.torso == TORSO

@@ -61,3 +61,49 @@ def counting_vec_env(env: Any, weight: float) -> Any:
             return obs, reward + paid.astype(reward.dtype), dones, infos
 
     return CountingVecEnv(env)
+
+
+def counting_callback(options: dict[str, Any]) -> Any:
+    """SB3's callback with true counts in place of the bonus, which stays unused; values are its own too."""
+    from softcount.integrations.sb3 import IntrinsicRewardCallback
+
+    class CountingCallback(IntrinsicRewardCallback):
+        counts = PlaceCount()
+
+        def _pay(self) -> Array:
+            places = np.array([info["place"] for info in self.locals["infos"]])
+            nothing = np.zeros(len(places), bool)
+            paid = self.counts.observe(Features(place=places), np.arange(len(places)), nothing)
+            return np.asarray(options["weight"] * paid, np.float32)
+
+    return CountingCallback("RND", seed=options["seed"])
+
+
+def counting_replay() -> Any:
+    """SB3's replay with true counts in place of the bonus, asked for when a batch is drawn."""
+    from stable_baselines3.common.buffers import ReplayBuffer
+
+    class CountingReplay(ReplayBuffer):  # type: ignore[misc]
+        def __init__(self, *args: Any, bonus: str, bonus_options: dict[str, Any], **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.weight = bonus_options["weight"]
+            self.counts = PlaceCount()
+            self.places = np.zeros((self.buffer_size, self.n_envs), np.int64)
+
+        def add(self, *step: Any) -> None:
+            places = np.array([info["place"] for info in step[-1]])
+            self.places[self.pos] = places
+            nothing = np.zeros(len(places), bool)
+            self.counts.observe(Features(place=places), np.arange(len(places)), nothing)
+            super().add(*step)
+
+        def _get_samples(self, batch_inds: Array, env: Any = None) -> Any:
+            before = np.random.get_state()  # noqa: NPY002 - SB3 draws from it
+            samples = super()._get_samples(batch_inds, env)
+            np.random.set_state(before)  # noqa: NPY002
+            env_ids = np.random.randint(0, high=self.n_envs, size=len(batch_inds))  # noqa: NPY002
+            paid = self.counts.score(Features(place=self.places[batch_inds, env_ids]))
+            paid = self.weight * (paid - paid.mean())
+            return samples._replace(rewards=samples.rewards + self.to_torch(paid[:, None]))
+
+    return CountingReplay

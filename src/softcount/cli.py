@@ -1,4 +1,4 @@
-"""The command line: train, resume, evaluate, inspect, report, watch, figure, list.
+"""The command line: train, resume, status, evaluate, inspect, report, watch, figure, list.
 
 What a command needs is imported when it is called: `softcount --help` answers at once, and in an
 install without extras.
@@ -23,6 +23,7 @@ from softcount.parser import Parser, UsageError
 
 if TYPE_CHECKING:
     from softcount.config import RunConfig
+    from softcount.fitting import Spaces
     from softcount.runs.run import Run
 
 STOPPED = 130
@@ -34,6 +35,7 @@ USAGE = """usage: softcount COMMAND ...
 
   softcount train MEME-RECODE-AP --env disco-maze [--preset laptop] [--run FOLDER] [any field]
   softcount resume RUN [--steps N]       continue a run exactly where its checkpoint was taken
+  softcount status RUN                   who works on it, where, how fast
   softcount evaluate RUN [--gif FILE]    play episodes with what the run has learned
   softcount inspect RUN                  look into its memory: ages, counts, coverage, pictures
   softcount figure list | NAME           run and draw the paper's figures, or see which there are
@@ -93,7 +95,7 @@ def train(arguments: list[str]) -> int:
     import tyro
 
     from softcount.config import RunConfig
-    from softcount.options import check_words
+    from softcount.options import check_read, check_words
     from softcount.train_help import full_help, short_help
 
     first = _first_options()
@@ -102,14 +104,15 @@ def train(arguments: list[str]) -> int:
     if known.help or known.help_all:
         print((full_help if known.help_all else short_help)(default, first))
         return 0
-    _check_read(default.agent, rest)
+    check_read(default.agent, rest)
     check_words(rest, default)
     config = tyro.cli(RunConfig, args=rest, default=default, prog="softcount train")
     folder = known.run or Path("runs") / f"{_plain(config.env)}__{config.agent}__{config.seed}__{_stamp()}"
     _with_allocator(arguments if known.run else [*arguments, "--run", str(folder)], "train")
+    from softcount.fitting import describe
     from softcount.runs.run import Run
 
-    return _follow(Run.create(folder, config))
+    return _follow(Run.create(folder, config), describe(config, known.spaces) if known.spaces else "")
 
 
 def _first_options() -> Parser:
@@ -127,6 +130,7 @@ def _first_options() -> Parser:
         help=f"where all values start: {', '.join(PRESETS)} [laptop]",
     )
     first.add_argument("--env", metavar="E", help="environment, or several tasks with commas between them")
+    first.add_argument("--env-import", metavar="MODULE", help="imported first, to register --env gym/ID")
     first.add_argument(
         "--env-options", nargs="*", default=[], metavar="NAME=VALUE ...", help="such as size=11 layout=0"
     )
@@ -137,14 +141,19 @@ def _first_options() -> Parser:
 
 def _preset(known: argparse.Namespace) -> RunConfig:
     """Returns the values that the other options start from."""
-    from softcount.envs.make import parse_option
+    from softcount.envs.make import parse_option, with_import
+    from softcount.fitting import agent_for
     from softcount.presets import PRESETS, suited
 
     if known.preset not in PRESETS:
         raise UsageError(
             f"no preset is called {known.preset!r}{nearest(known.preset, PRESETS)} ({', '.join(PRESETS)})"
         )
-    default = suited(PRESETS[known.preset], known.agent or PRESETS[known.preset].agent)
+    if known.env_import is not None:
+        known.env = with_import(known.env or "", known.env_import)
+    known.spaces = _own_spaces(known)
+    agent = known.agent or (agent_for(known.spaces) if known.spaces else PRESETS[known.preset].agent)
+    default = suited(PRESETS[known.preset], agent, known.spaces)
     if known.env is not None and known.env != default.env:
         options = default.env_options if _are_of_one_family(known.env, default.env) else {}
         default = replace(default, env=known.env, env_options=options)
@@ -153,6 +162,16 @@ def _preset(known: argparse.Namespace) -> RunConfig:
         episodes = min(default.evaluation_episodes, max(known.num_envs, 1))
         default = replace(default, num_envs=known.num_envs, evaluation_episodes=episodes)
     return default
+
+
+def _own_spaces(known: argparse.Namespace) -> Spaces | None:
+    """The spaces of an environment that no preset was made for."""
+    from softcount.envs.make import is_own, parse_option, specs_of
+    from softcount.fitting import Spaces
+
+    if known.env is None or not is_own(known.env):
+        return None
+    return Spaces(*specs_of(known.env, dict(map(parse_option, known.env_options))))
 
 
 def _with_named_agent(arguments: list[str]) -> list[str]:
@@ -174,15 +193,32 @@ def resume(arguments: list[str]) -> int:
     parser = _parser("resume", resume)
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--steps", type=int, help="train to this many steps in all")
-    parsed = parser.parse_args(arguments)
+    parser.epilog = "--runtime.* as of `softcount train` moves it: --runtime.kind ray, --runtime.kind local."
+    moved = [word for word in arguments if word.startswith("--runtime.")]
+    first = arguments.index(moved[0]) if moved else len(arguments)
+    parsed = parser.parse_args(arguments[:first])
     _with_allocator(arguments, "resume")
-    from softcount.runs.run import Run
+    from softcount.options import read_runtime
+    from softcount.runs.run import Run, read_config
 
-    new_values = {} if parsed.steps is None else {"steps": parsed.steps}
+    new_values: dict[str, object] = {} if parsed.steps is None else {"steps": parsed.steps}
+    if moved:
+        new_values["runtime"] = read_runtime(read_config(parsed.run), arguments[first:])
     run = Run.resume(parsed.run, **new_values)
     if run.loop.num_steps >= run.config.steps and parsed.steps is None:
         print(f"all {run.config.steps:,} steps are done; `--steps N` trains to more in all", file=sys.stderr)
     return _follow(run)
+
+
+def status(arguments: list[str]) -> int:
+    """softcount status RUN: who works on a run, where, how fast, and how often it was started anew."""
+    parser = _parser("status", status)
+    parser.add_argument("run", type=Path, help="folder of the run")
+    parsed = parser.parse_args(arguments)
+    from softcount.runs.status import describe_status
+
+    print(describe_status(parsed.run))
+    return 0
 
 
 def evaluate(arguments: list[str]) -> int:
@@ -280,6 +316,7 @@ def show_list(arguments: list[str]) -> int:
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": train,
     "resume": resume,
+    "status": status,
     "evaluate": evaluate,
     "inspect": inspect,
     "report": report,
@@ -293,7 +330,7 @@ def _parser(command: str, function: Callable[[list[str]], int]) -> Parser:
     return Parser(f"softcount {command}", description=function.__doc__)
 
 
-def _follow(run: Run) -> int:
+def _follow(run: Run, choice: str = "") -> int:
     """Trains and shows how it goes; a reader of the output that goes away stops it as Ctrl-C does."""
     from softcount.runs.display import Display
     from softcount.runs.stop import StopOnSignal
@@ -301,6 +338,10 @@ def _follow(run: Run) -> int:
     title = f"{run.config.agent} on {run.config.env}"
     with StopOnSignal() as is_stopped, Display(title, run.config.steps) as display:
         display.say(f"run folder: {run.folder}")
+        if choice:
+            display.say(choice)
+        if not run.loop.roles.actor.keeps_episodes():
+            display.say(f"{run.config.env} cannot save its state: if this run is resumed, new episodes begin")
         for step, metrics in run.train(lambda: is_stopped() or not display.is_read):
             display.show(step, metrics)
     run.close()
@@ -322,20 +363,6 @@ def _with_allocator(arguments: list[str], command: str) -> None:
         return
     environment = {**os.environ, **ALLOCATOR}
     os.execve(sys.executable, [sys.executable, "-m", "softcount", command, *arguments], environment)
-
-
-def _check_read(agent: str, options: Sequence[str]) -> None:
-    """Refuses an option of a part that the agent does not read."""
-    from softcount.config import READERS, parts_read
-
-    read = parts_read(agent)
-    for option in options:
-        part = option.removeprefix("--").partition(".")[0]
-        if option.startswith("--") and part in READERS and part not in read:
-            raise UsageError(
-                f"{option.partition('=')[0]} would do nothing: {agent} does not read {part!r}, "
-                f"{READERS[part]} would; it reads {', '.join(read)}"
-            )
 
 
 def _checkout() -> Path:

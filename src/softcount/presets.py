@@ -18,6 +18,7 @@ from softcount.agents.vmpo.network import NetworkConfig as VmpoNetworkConfig
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.recode import RecodeBonusConfig
 from softcount.config import MemeRunConfig, RunConfig
+from softcount.fitting import SMALL_DQN, Spaces, fit
 from softcount.memory import RecodeConfig
 from softcount.optimiser import OptimiserConfig
 from softcount.replay.config import ReplayConfig
@@ -26,7 +27,7 @@ from softcount.representations.make import GRID, GRID_TRAINER, RepresentationCon
 from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.taxonomy import parse
-from softcount.torsos import DqnConfig, GridConfig, MlpConfig, SmallConfig
+from softcount.torsos import GridConfig, MlpConfig, SmallConfig
 
 ATARI = RunConfig(
     env="atari/montezuma_revenge",
@@ -128,8 +129,6 @@ LAPTOP_21 = replace(
 each other: k is smaller, and with it the bandwidth (decision 145), and the goal is worth more than
 wandering about (147)."""
 
-SMALL_DQN = DqnConfig(channels=(16, 32), kernels=(6, 4), strides=(3, 2), hidden_sizes=(128,))
-
 LAPTOP_ATARI = replace(
     LAPTOP,
     agent="MEME-RECODE-FRAME",
@@ -226,8 +225,10 @@ VMPO_FOR = ((LAPTOP, VMPO_LAPTOP), (DM_HARD_8, VMPO_DM_HARD_8))
 """V-MPO's own preset where one of MEME's is asked for."""
 
 
-def suited(preset: RunConfig, agent: str) -> RunConfig:
-    """Returns a preset as it suits an agent: what was chosen for counts stays with counts.
+def suited(preset: RunConfig, agent: str, spaces: Spaces | None = None) -> RunConfig:
+    """Returns a preset as it suits an agent, and the spaces of an environment of one's own (`fitting`).
+
+    What was chosen for counts stays with counts.
 
     Episodic bonuses are not relabelled: they depend on the episode. A predictor learns as in its paper, at
     a constant rate and without a slow copy, which are there to let an embedding settle. At the paper's
@@ -240,6 +241,8 @@ def suited(preset: RunConfig, agent: str) -> RunConfig:
     recipe = parse(agent)
     if recipe.agent == "vmpo":
         preset = next((own for other, own in VMPO_FOR if preset is other), preset)
+    if spaces is not None:
+        return fit(suited(preset, agent), spaces)
     config = replace(preset, agent=agent)
     if recipe.representation == "frame":
         config = replace(config, recode=replace(preset.recode, reembed_every=0))

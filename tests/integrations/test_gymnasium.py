@@ -194,3 +194,31 @@ def test_gymnasiums_own_rules_for_vector_environments_hold():
         assert terminated.dtype == truncated.dtype == np.bool_
     assert envs.unwrapped.metadata == envs.metadata
     envs.close()
+
+
+@pytest.mark.parametrize("mode", ["NEXT_STEP", "SAME_STEP"])
+def test_tuples_and_categories_keep_their_true_last_observations(mode):
+    from gymnasium import spaces
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+    class Pair(Counter):
+        observation_space = spaces.Tuple(
+            (spaces.Discrete(6), spaces.Dict(t=spaces.Box(0, 9, (1,), np.float32)))
+        )
+
+        def observe(self):
+            return int(self.time), {"t": np.array([self.time], np.float32)}
+
+    envs = SyncVectorEnv([lambda i=i: Pair(i) for i in range(2)], autoreset_mode=AutoresetMode[mode])
+    envs = IntrinsicRewardWrapper(envs, "RND")
+    envs.reset(seed=0)
+    for _ in range(30):
+        envs.step(np.zeros(2, int))
+    for copy in range(2):
+        num = int(envs.bonus.history.num_rows[copy])
+        rows = envs.bonus.history.latest(np.array([copy]), num).steps
+        times = rows.observation["0"][:, 0].argmax(-1)
+        np.testing.assert_array_equal(times, rows.observation["1/t"][:, 0, 0])
+        np.testing.assert_array_equal(rows.is_first[:, 0], times == 0)
+        assert ((np.diff(times) == 1) | (times[1:] == 0)).all()
+        assert times.max() == 4

@@ -410,7 +410,7 @@ def test_byol_explore_pays_deaths_as_the_settings_say(rule, is_paid):
     )[1]
     take_in = bonus.take_in
 
-    def remember(obs, actions, arrived, terminated, truncated):
+    def remember(obs, actions, arrived, terminated, truncated, env_ids=None):
         rewards = take_in(obs, actions, arrived, terminated, truncated)
         paid.extend(rewards[terminated].tolist())
         return rewards
@@ -433,3 +433,99 @@ def test_what_was_reported_is_reported_after_loading(tmp_path):
 
 def test_a_time_step_of_the_memory_is_one_of_all_environments():
     assert make(num_envs=5).bonus.config.memory.embeddings_per_step == 5
+
+
+def test_it_says_once_that_nothing_is_paid_yet_and_once_that_it_is(caplog):
+    bonus, loop = make(), Loop()
+    paid, was_paying = [], []
+    for _ in range(30):
+        was_paying.append(bonus.is_paying)
+        paid.append(loop.step(bonus))
+    lines = [record.getMessage() for record in caplog.records if record.name == "softcount"]
+    assert len(lines) == 2
+    assert lines[0].startswith("RECODE-AP pays nothing for about the first 40 steps")  # 30 and 10 atoms
+    first = next(i for i in range(30) if paid[i].max() > 0)
+    assert lines[1].startswith("RECODE-AP pays from step ")
+    assert abs(int(lines[1].split()[4]) - 3 * first) <= 6
+    assert not any(was_paying[:first])
+    assert all(was_paying[first + 2 :])
+    assert bonus.metrics()["is_paying"] == 1.0
+
+
+def test_environments_that_step_one_by_one_have_the_streams_of_those_that_step_together():
+    together, one_by_one = make(num_envs=2), make(num_envs=2)
+    obs = np.zeros((2, 3), np.float32)
+    no = np.zeros(2, bool)
+    for t in range(8):
+        new, actions = np.full((2, 3), t + 1, np.float32), np.array([t % 3, 1])
+        is_over = np.array([t == 4, False])
+        together.step(obs, actions, new, is_over, no)
+        for i in (1, 0):
+            one = slice(i, i + 1)
+            one_by_one.step(obs[one], actions[one], new[one], is_over[one], no[one], env_ids=[i])
+        obs = np.where(is_over[:, None], 0, new).astype(np.float32)
+    assert together.num_steps == one_by_one.num_steps == 16
+    for name in ("observation", "prev_action", "action", "flags", "num_rows"):
+        np.testing.assert_array_equal(getattr(together.history, name), getattr(one_by_one.history, name))
+    for wrong in ([0, 0], [2], [], [0.5]):
+        with pytest.raises(ValueError, match="env_ids are"):
+            together.step(obs[:1], [0], obs[:1], [False], [False], env_ids=wrong)
+
+
+def test_atoms_follow_the_representation_where_they_are_told_to():
+    distances = {}
+    for every in (0, 5):
+        bonus, loop = make(config=replace(SMALL, reembed_every=every)), Loop()
+        run(bonus, loop, 200)
+        assert bonus.trainer.num_updates % 5 == 0
+        (memory,) = bonus.bonus.memories().values()
+        if every:
+            founding = bonus.bonus.founding_observations(0, len(memory))
+            state = bonus._acting.initial_state(len(memory))
+            none, first = np.zeros(len(memory), np.int64), np.ones(len(memory), bool)
+            features, _ = bonus._represent(founding, none, first, state)
+            distances[every] = np.abs(memory.atoms - features.embedding).max()
+    assert distances[5] < 1e-5
+
+
+def test_a_pickled_bonus_pays_on_as_if_nothing_had_happened():
+    import pickle
+
+    bonus, loop = make(), Loop()
+    run(bonus, loop, 60)
+    other = pickle.loads(pickle.dumps(bonus))
+    one, two = Loop(5), Loop(5)
+    for each, own in ((bonus, one), (other, two)):
+        each.reset()
+        own.paid = [own.step(each) for _ in range(20)]
+    np.testing.assert_array_equal(one.paid, two.paid)
+    assert np.max(one.paid) > 0
+
+
+@pytest.mark.parametrize(
+    ("space", "value"),
+    [
+        (spaces.Discrete(4, start=1), np.array([1, 4])),
+        (spaces.MultiDiscrete([2, 3]), np.array([[0, 2], [1, 0]])),
+        (spaces.Tuple((spaces.Discrete(2), spaces.MultiBinary(3))), (np.array([0, 1]), np.ones((2, 3)))),
+    ],
+)
+@pytest.mark.parametrize("name", ["RECODE-AP", "RND", "NGU-CASM"])
+def test_categories_are_learnt_from_and_paid(space, value, name):
+    config = replace(SMALL, first_update=12, batch_size=2, sequence_length=3)
+    actions = spaces.Discrete(3, start=-1)
+    bonus = IntrinsicReward(name, space, actions, num_envs=2, config=config, autoreset_mode="same_step")
+    no = np.zeros(2, bool)
+    for _ in range(20):
+        rewards = bonus.step(value, np.array([-1, 1]), value, no, no)
+    assert bonus.trainer.num_updates > 0
+    assert np.isfinite(rewards).all()
+    assert set(np.unique(bonus.history.action)) <= {0, 2}
+
+
+def test_spaces_that_cannot_be_read_are_refused_when_the_bonus_is_made():
+    for space in (spaces.Text(3), spaces.Sequence(spaces.Discrete(2)), spaces.Discrete(10**6)):
+        with pytest.raises(TypeError, match="cannot observe"):
+            IntrinsicReward("RND", space, spaces.Discrete(2), num_envs=1)
+    with pytest.raises(TypeError, match="cannot act in"):
+        IntrinsicReward("RND", spaces.Discrete(2), spaces.Text(3), num_envs=1)

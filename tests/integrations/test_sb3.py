@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from softcount.bonuses import NormaliserConfig
 from softcount.integrations import IntrinsicRewardConfig
+from softcount.integrations.critic import CriticConfig
 from softcount.integrations.sb3 import IntrinsicRewardCallback, IntrinsicVecEnv
 from softcount.memory import RecodeConfig
 from softcount.representations.compose import Function
@@ -64,6 +65,8 @@ class Watch(BaseCallback):
         buffer = self.locals["rollout_buffer"]
         self.rewards, self.advantages = buffer.rewards.copy(), buffer.advantages.copy()
         self.values, self.starts = buffer.values.copy(), buffer.episode_starts.copy()
+        self.returns, self.actions = buffer.returns.copy(), buffer.actions.copy()
+        self.seen = np.concatenate([buffer.observations, self.locals["new_obs"][None]])
         self.last_values = self.locals["values"].numpy().ravel()
         self.last_dones = self.locals["dones"].copy()
 
@@ -84,7 +87,8 @@ def expected_advantages(watch, gamma=0.99, gae_lambda=0.95):
 
 
 def test_the_callback_adds_the_bonus_and_computes_the_advantages_anew():
-    bonus, watch = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN), Watch()
+    bonus = IntrinsicRewardCallback("RND", values="shared", encoder=Function(pulled), config=PLAIN)
+    watch = Watch()
     PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=[bonus, watch])
     without = Watch()
     PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=without)
@@ -94,12 +98,30 @@ def test_the_callback_adds_the_bonus_and_computes_the_advantages_anew():
     assert np.abs(watch.advantages - without.advantages).max() > 0.5
 
 
-@pytest.mark.parametrize("way", ["callback", "wrapper"])
+def test_with_values_of_its_own_the_bonus_adds_advantages_and_the_games_returns_stay():
+    bonus = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN, weight=2.0)
+    watch, without = Watch(), Watch()
+    PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=[bonus, watch])
+    PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=without)
+    np.testing.assert_array_equal(watch.rewards, without.rewards)
+    np.testing.assert_array_equal(watch.returns, without.returns)
+    paid = 2.0 * watch.seen[1:, :, 0]  # of the observation that each action led to, but at ends
+    is_over = np.concatenate([watch.starts[1:], watch.last_dones[None]]).astype(bool)
+    expected, running = np.zeros_like(paid), np.zeros(4)
+    for t in reversed(range(16)):
+        rewards = np.where(is_over[t], 2.0 * watch.actions[t, :, 0], paid[t])
+        running = rewards + 0.95 * 0.95 * running  # values are zero before the first rollout; no end cuts
+        expected[t] = running
+    np.testing.assert_allclose(watch.advantages - without.advantages, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("way", ["callback", "shared callback", "wrapper"])
 @pytest.mark.parametrize(("surprise", "sign"), [(pulled, 1), (not_pulled, -1)])
 def test_ppo_learns_to_do_what_the_bonus_pays_for(way, surprise, sign):
     options = {"encoder": Function(surprise), "config": PLAIN}
     env = levers()
-    callback = IntrinsicRewardCallback("RND", **options) if way == "callback" else None
+    values = "shared" if way.startswith("shared") else "own"
+    callback = IntrinsicRewardCallback("RND", values=values, **options) if "callback" in way else None
     env = IntrinsicVecEnv(env, "RND", **options) if way == "wrapper" else env
     model = PPO("MlpPolicy", env, learning_rate=3e-3, **SMALL_PPO)
     before = probability_of_pulling(model)
@@ -107,13 +129,16 @@ def test_ppo_learns_to_do_what_the_bonus_pays_for(way, surprise, sign):
     assert sign * (probability_of_pulling(model) - before) > 0.05
 
 
-@pytest.mark.parametrize("way", ["callback of weight 0", "wrapper that pays the game's reward"])
+@pytest.mark.parametrize(
+    "way", ["callback of weight 0", "callback of weight 0, shared", "wrapper that pays the game's reward"]
+)
 def test_off_is_sb3s_own_run_bit_for_bit(way):
     plain = PPO("MlpPolicy", VecMonitor(counters()), **SMALL_PPO)
     plain.learn(16 * 3 * 4)
     env, callback = VecMonitor(counters()), None
     if way.startswith("callback"):
-        callback = IntrinsicRewardCallback("RECODE-AP", weight=0.0, config=SMALL)
+        values = "shared" if way.endswith("shared") else "own"
+        callback = IntrinsicRewardCallback("RECODE-AP", values=values, weight=0.0, config=SMALL)
     else:
         env = IntrinsicVecEnv(env, "RECODE-AP", reward="extrinsic", config=SMALL)
     model = PPO("MlpPolicy", env, **SMALL_PPO).learn(16 * 3 * 4, callback=callback)
@@ -236,3 +261,51 @@ def test_wrong_use_is_explained():
         _ = IntrinsicRewardCallback("RND").bonus
     with pytest.raises(ValueError, match="reward is 'all'"):
         IntrinsicVecEnv(levers(), "RND", reward="all")
+    with pytest.raises(ValueError, match="values is 'two'; expected 'own' or 'shared'"):
+        IntrinsicRewardCallback("RND", values="two")
+    with pytest.raises(ValueError, match="critic would do nothing"):
+        IntrinsicRewardCallback("RND", values="shared", critic=CriticConfig())
+
+
+def test_a_saved_callback_brings_the_values_of_the_bonus(tmp_path):
+    callback = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN)
+    PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=callback)
+    callback.save(tmp_path / "bonus")
+    other = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN, seed=7)
+    other.load(tmp_path / "bonus")
+    model = PPO("MlpPolicy", levers(), **SMALL_PPO)
+    model._setup_learn(64)
+    other.init_callback(model)
+    other._on_training_start()
+    states = np.array([[0.0, 0.5], [1.0, 0.5]], np.float32)
+    values = [each.bonus.critic.values(states) for each in (callback, other)]
+    np.testing.assert_array_equal(*values)
+    assert np.abs(values[0]).max() > 0
+
+
+class Rooms(Lever):
+    """The lever as two categories."""
+
+    observation_space = spaces.MultiDiscrete([2, 3])
+
+    def reset(self, **options):
+        observation, info = super().reset(**options)
+        return np.array([int(observation[0]), 2]), info
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return np.array([int(observation[0]), 2]), *rest
+
+
+@pytest.mark.parametrize("way", ["callback", "wrapper"])
+def test_categories_are_seen_as_one_hot_vectors(way):
+    env, callback = DummyVecEnv([Rooms, Rooms]), None
+    if way == "callback":
+        callback = IntrinsicRewardCallback("RECODE-AP", config=SMALL)
+    else:
+        env = IntrinsicVecEnv(env, "RECODE-AP", config=SMALL)
+    PPO("MlpPolicy", env, n_steps=20, batch_size=20, n_epochs=1, device="cpu").learn(80, callback=callback)
+    bonus = callback.bonus if callback else env.bonus
+    rows = bonus.history.latest(np.array([0]), 20).steps.observation[:, 0]
+    assert set(map(tuple, rows.tolist())) == {(1, 0, 0, 0, 1), (0, 1, 0, 0, 1)}
+    assert bonus.is_paying

@@ -17,7 +17,11 @@ from torchrl.objectives.value import GAE
 
 from softcount.bonuses import NormaliserConfig
 from softcount.integrations import IntrinsicRewardConfig
-from softcount.integrations.torchrl import IntrinsicRewardTransform, RepresentationUpdate
+from softcount.integrations.torchrl import (
+    IntrinsicRelabel,
+    IntrinsicRewardTransform,
+    RepresentationUpdate,
+)
 from softcount.memory import RecodeConfig
 from softcount.representations.compose import Function
 
@@ -156,3 +160,34 @@ def test_saved_and_state_dict_both_continue_bit_for_bit(tmp_path):
 def test_a_transform_without_environment_is_explained():
     with pytest.raises(RuntimeError, match="put it into a TransformedEnv"):
         _ = IntrinsicRewardTransform("RND").bonus
+
+
+@pytest.mark.parametrize("baseline", ["none", "mean"])
+def test_a_replay_samples_todays_bonus_in_place_of_the_one_that_was_paid(baseline):
+    from torchrl.data import LazyTensorStorage, ReplayBuffer
+
+    env = make(Lever, name="RND", encoder=Function(pulled), config=PLAIN)
+    replay = ReplayBuffer(storage=LazyTensorStorage(200), batch_size=64)
+    replay.append_transform(IntrinsicRelabel(env.transform, baseline=baseline))
+    rollout = env.rollout(60, break_when_any_done=False)
+    replay.extend(rollout)
+    env.transform.bonus.weight = lambda step: 3.0  # since then all is paid three times as much
+    batch = replay.sample()
+    paid, arrived = batch["next", "intrinsic_reward"], batch["next", "observation"][:, :1]
+    mean = 3 * arrived.mean() if baseline == "mean" else 0.0
+    torch.testing.assert_close(paid, 3 * arrived - mean)
+    assert (batch["next", "reward"] == 0).all()
+
+
+@pytest.mark.parametrize("is_categorical", [False, True])
+def test_categories_are_one_hot_however_torchrl_writes_them(is_categorical):
+    from torchrl.envs import GymEnv
+
+    base = GymEnv("FrozenLake-v1", categorical_action_encoding=is_categorical)
+    env = TransformedEnv(base, IntrinsicRewardTransform("RECODE-AP", config=SMALL))
+    env.rollout(60, break_when_any_done=False)
+    history = env.transform.bonus.history
+    rows = history.latest(np.array([0]), 20).steps.observation[:, 0]
+    assert rows.shape == (20, 16)
+    assert (rows.sum(1) == 1).all()
+    assert env.transform.bonus.trainer.num_updates > 0

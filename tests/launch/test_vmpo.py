@@ -15,8 +15,9 @@ from softcount import store
 from softcount.agents.body import inputs_of
 from softcount.agents.vmpo.network import VmpoNetwork
 from softcount.launch.build import build, build_evaluator
+from softcount.runs.folder import METRICS
 from softcount.runs.playback import evaluate_run
-from softcount.runs.run import METRICS, Run, make_loop
+from softcount.runs.run import Run, make_loop
 from softcount.taxonomy import EMBEDDINGS, ON_EMBEDDINGS, WHOLE
 from softcount.tensors import load_module, to_tensors
 from softcount.types import map_arrays

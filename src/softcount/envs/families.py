@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from softcount.envs.spaces import in_unit_range
 from softcount.hints import install, nearest
 from softcount.types import VectorEnv
 
@@ -61,7 +60,7 @@ class Family:
     packages: tuple[str, ...]
     names: tuple[str, ...]  # what stands after the slash and is worth listing
     build: Callable[..., gymnasium.Env[Any, Any]]  # (rest of the name, index of the copy, options)
-    all_names: Callable[[], list[str]] | None = None  # every name that works, where there are more
+    all_names: Callable[[str], list[str]] | None = None  # every name that works beside one like this
     build_vector: Callable[..., VectorEnv] | None = None  # (rest, num_envs, seed, options) instead of `build`
     remedy: str = ""  # what makes it available, where installing the extra does not
     steps_on_threads: bool = False  # whether the option `num_threads` makes copies step side by side
@@ -99,7 +98,7 @@ def _atari(game: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, 
     return Atari(configure(AtariConfig, {**options, "game": game}))
 
 
-def _all_games() -> list[str]:
+def _all_games(name: str) -> list[str]:
     from softcount.envs.atari import games
 
     return games()
@@ -111,7 +110,7 @@ def _minigrid(task: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[An
     return make_minigrid(configure(MiniGridConfig, {**options, "task": task}))
 
 
-def _all_tasks() -> list[str]:
+def _all_tasks(name: str) -> list[str]:
     from softcount.envs.minigrid import tasks
 
     return tasks()
@@ -169,15 +168,21 @@ def _toy(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, An
 
 
 def _gymnasium(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    import gymnasium
+    from softcount.envs.own import make_registered
 
-    return in_unit_range(gymnasium.make(name, **options))
+    return make_registered(name, options)
 
 
-def _all_registered() -> list[str]:
-    import gymnasium
+def _by_function(name: str, copy: int, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    from softcount.envs.own import make_by_function
 
-    return list(gymnasium.registry)
+    return make_by_function(name, options)
+
+
+def _registered(name: str) -> list[str]:
+    from softcount.envs.own import registered
+
+    return registered(name)
 
 
 FAMILIES = {
@@ -243,6 +248,9 @@ FAMILIES = {
         ("gymnasium",),
         ("CartPole-v1", "MountainCarContinuous-v0"),
         _gymnasium,
-        _all_registered,
+        _registered,
     ),
 }
+
+OWN = Family("of one's own", "envs", ("gymnasium",), (), _by_function)
+"""`my_package.module:make_env`; has no names of its own."""

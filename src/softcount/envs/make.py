@@ -8,7 +8,8 @@
     eight-rooms/baseball, …                           EightRoomsConfig
     point-maze/s, …                                   PointMazeConfig
     toy/catch, toy/chain, toy/cue-memory, …           the fields of `toys.Catch`, …
-    gym/CartPole-v1, …                                what `gymnasium.make` takes
+    gym/CartPole-v1, gym/my_package:MyEnv-v0, …       what `gymnasium.make` takes
+    my_package.module:make_env                        what the function takes
 
 Options are the fields of the family's config. `noisy-` before a name with images adds a
 panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`; its option `noise` says of which
@@ -28,10 +29,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
-from softcount.envs.families import FAMILIES, Family, configure
+from softcount.envs.families import FAMILIES, OWN, Family, configure
 from softcount.envs.tasks import TaskVector, seeds_of_tasks
 from softcount.hints import install, nearest
-from softcount.types import VectorEnv
+from softcount.types import ActionSpec, ObservationSpec, VectorEnv
 
 if TYPE_CHECKING:
     import gymnasium
@@ -142,9 +143,42 @@ def parse_tasks(text: str) -> list[Task]:
         name, *own = element.strip().split(":")
         if not name:
             raise ValueError(f"{text!r} has a task without a name; expected names separated by commas")
+        if own and "=" not in own[0] and is_own(f"{name}:{own[0]}"):
+            name = f"{name}:{own.pop(0)}"
         options = dict(map(parse_option, own))
         tasks += [Task(each, options, ":".join((each, *own))) for each in _expand(name)]
     return tasks
+
+
+def is_own(name: str) -> bool:
+    """Whether an environment is not one of the project's families.
+
+    >>> [is_own(name) for name in ("gym/CartPole-v1", "my_module:make_env", "disco-maze", "atari/pitfall")]
+    [True, True, False, False]
+    """
+    module, colon, function = name.partition(":")
+    return name.startswith("gym/") or bool(colon and module.replace(".", "").isidentifier() and function)
+
+
+def with_import(env: str, module: str) -> str:
+    """Has Gymnasium import a module before it looks an environment up.
+
+    >>> with_import("gym/MyEnv-v0,gym/MyEnv-v1", "my_package")
+    'gym/my_package:MyEnv-v0,gym/my_package:MyEnv-v1'
+    """
+    names = re.split(r",(?![^(\[]*[)\]])", env)
+    if not all(name.strip().startswith("gym/") for name in names):
+        raise ValueError(
+            f"--env-import {module} is for environments of Gymnasium: expected --env gym/ID, not {env!r}"
+        )
+    return ",".join(f"gym/{module}:{name.strip().removeprefix('gym/')}" for name in names)
+
+
+def specs_of(name: str, options: dict[str, Any]) -> tuple[ObservationSpec, ActionSpec]:
+    """What an environment shows and takes."""
+    env = make(name, num_envs=len(parse_tasks(name)), **options)
+    env.close()
+    return env.observation_spec, env.action_spec
 
 
 def parse_option(text: str) -> tuple[str, Option]:
@@ -238,27 +272,34 @@ def _build(name: str, num_envs: int, seed: int, options: dict[str, Any], first_c
 
 def _find(name: str) -> tuple[Family, str]:
     prefix, _, rest = name.partition("/")
+    if ":" in name and prefix == name:
+        return OWN, name
     family = FAMILIES.get(prefix)
     if family is not None and not rest:
         raise ValueError(
             f"{name!r} is a family; expected a name such as '{prefix}/{family.names[0]}', or '{prefix}/{ALL}'"
         )
     if family is None:
-        raise ValueError(f"no environment is called {name!r}{nearest(name, _known_names())}")
+        raise ValueError(f"no environment is called {name!r}{_hint(name)}")
     if not family.is_installed:
         raise ImportError(f"{name} needs {', '.join(family.packages)}: {family.install}")
-    every = family.all_names() if family.all_names else family.names
+    every = family.all_names(rest) if family.all_names else family.names
     if rest not in every:
         hint = nearest(name, [f"{prefix}/{known}" for known in every])
         raise ValueError(f"no environment is called {name!r}{hint}")
     return family, rest
 
 
+def _hint(name: str) -> str:
+    """What was probably meant, as the end of a sentence."""
+    known = _known_names()
+    as_own = f"gym/{name}"
+    return f"; did you mean {as_own!r}?" if as_own in known else nearest(name, known)
+
+
 def _known_names() -> list[str]:
     names = [row.name for row in listing()] + [f"{prefix}/{ALL}" for prefix in FAMILIES]
     for prefix, family in FAMILIES.items():
-        if (
-            family.all_names and family.is_installed and prefix != "gym"
-        ):  # which repeats other families' names
-            names += [f"{prefix}/{rest}" for rest in family.all_names()]
+        if family.all_names and family.is_installed:
+            names += [f"{prefix}/{rest}" for rest in family.all_names("")]
     return names

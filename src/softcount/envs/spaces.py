@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcount.envs.observations import ObservationReader
 from softcount.types import (
     ActionSpec,
     Array,
-    ArraySpec,
     ContinuousActions,
     DiscreteActions,
     MultiDiscreteActions,
@@ -21,27 +22,44 @@ if TYPE_CHECKING:
 
 
 def to_observation_spec(space: gymnasium.Space[Any]) -> ObservationSpec:
-    """Describes a Gymnasium space of arrays, or a dict of such spaces."""
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Dict):
-        return {key: _to_array_spec(part) for key, part in space.spaces.items()}
-    return _to_array_spec(space)
+    """Describes what `ObservationReader` makes of a Gymnasium space."""
+    return ObservationReader(space).spec
 
 
 def to_action_spec(space: gymnasium.Space[Any]) -> ActionSpec:
-    """Describes a Gymnasium action space: discrete from 0, several discrete, or a flat box."""
+    """Describes a Gymnasium action space: one choice, several, or numbers between bounds.
+
+    Choices are counted from 0, and arrays of them are flat; `to_own_action` turns them into the space's own.
+    """
     from gymnasium import spaces
 
-    if isinstance(space, spaces.Discrete) and space.start == 0:
+    if isinstance(space, spaces.Discrete):
         return DiscreteActions(int(space.n))
-    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
-        return MultiDiscreteActions(tuple(space.nvec.tolist()))
-    if isinstance(space, spaces.Box) and len(space.shape) == 1:
-        return ContinuousActions(tuple(space.low.tolist()), tuple(space.high.tolist()))
+    if isinstance(space, spaces.MultiDiscrete):
+        return MultiDiscreteActions(tuple(space.nvec.ravel().tolist()))
+    if isinstance(space, spaces.MultiBinary):
+        return MultiDiscreteActions((2,) * math.prod(space.shape))
+    if isinstance(space, spaces.Box) and np.dtype(space.dtype).kind == "f":
+        return ContinuousActions(tuple(space.low.ravel().tolist()), tuple(space.high.ravel().tolist()))
     raise TypeError(
-        f"cannot act in {space}; expected Discrete from 0, MultiDiscrete or a one-dimensional Box"
+        f"cannot act in {space}; expected Discrete, MultiDiscrete, MultiBinary or a Box of floats: "
+        "an action wrapper can turn it into one"
     )
+
+
+def to_own_action(action: Array, space: gymnasium.Space[Any]) -> Any:
+    """Turns one action of `to_action_spec` into the space's own: its start, shape and type.
+
+    >>> from gymnasium.spaces import Discrete
+    >>> to_own_action(np.array(1), Discrete(3, start=-1))
+    0
+    """
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Discrete):
+        return int(action) + int(space.start)
+    own = np.asarray(action).reshape(space.shape or ()).astype(space.dtype)
+    return own + space.start if isinstance(space, spaces.MultiDiscrete) else own
 
 
 def in_unit_range(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
@@ -96,13 +114,3 @@ def checked_actions(actions: Array, spec: ActionSpec, num_envs: int) -> Array:
             f"expected {kind} from {low.astype(float if is_continuous else int).tolist()} to {high.tolist()}"
         )
     return actions
-
-
-def _to_array_spec(space: gymnasium.Space[Any]) -> ArraySpec:
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Discrete):
-        return ArraySpec((), "int64")
-    if isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete):
-        return ArraySpec(tuple(space.shape), np.dtype(space.dtype or "float32").name)
-    raise TypeError(f"cannot observe {space}; expected arrays, or a dict of arrays")

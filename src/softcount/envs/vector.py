@@ -20,8 +20,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from softcount.envs.spaces import checked_actions, to_action_spec, to_observation_spec
-from softcount.types import Array, Observation, State, TimeStep
+from softcount.envs.observations import ObservationReader
+from softcount.envs.spaces import checked_actions, to_action_spec, to_own_action
+from softcount.types import Array, State, TimeStep
 
 
 class GymnasiumVector:
@@ -46,7 +47,8 @@ class GymnasiumVector:
                 raise ValueError(f"the spaces of copy {i} differ from those of copy 0; expected equal copies")
         self.envs = list(envs)
         self.num_envs = len(envs)
-        self.observation_spec = to_observation_spec(envs[0].observation_space)
+        self._reader = ObservationReader(envs[0].observation_space)
+        self.observation_spec = self._reader.spec
         self.action_spec = to_action_spec(envs[0].action_space)
         self.num_places: int | None = _attribute(envs[0], "num_places")
         self.task_ids = np.zeros(self.num_envs, np.int64)
@@ -54,7 +56,7 @@ class GymnasiumVector:
         self.task_names: tuple[str, ...] = (spec.id if spec else type(envs[0].unwrapped).__name__,)
         self._seed: int | None = seed
         self._is_over = np.ones(self.num_envs, bool)
-        self._is_box = isinstance(envs[0].action_space, gymnasium.spaces.Box)
+        self._action_space = envs[0].action_space
         shares = np.array_split(np.arange(self.num_envs), min(num_threads, self.num_envs))
         self._shares = [share.tolist() for share in shares]  # copies that one thread steps
         self._pool = ThreadPoolExecutor(len(shares), "envs") if len(shares) > 1 else None
@@ -88,7 +90,7 @@ class GymnasiumVector:
         actions = checked_actions(actions, self.action_spec, self.num_envs)
         if self._seed is not None:
             raise RuntimeError("step was called before reset")
-        return self._advance(list(actions) if self._is_box else actions.tolist())
+        return self._advance([to_own_action(action, self._action_space) for action in actions])
 
     def get_state(self) -> State:
         """Returns the states of all copies; each must offer `get_state` itself."""
@@ -141,7 +143,9 @@ class GymnasiumVector:
                 done.result()
         self._is_over = is_over
         place = np.array([info["place"] for info in infos], np.int64) if "place" in infos[0] else None
-        return TimeStep(self._stack(observations), reward, is_first, is_over.copy(), is_terminal, place)
+        return TimeStep(
+            self._reader.stack(observations), reward, is_first, is_over.copy(), is_terminal, place
+        )
 
     def _next_seeds(self) -> list[int | None]:
         if self._seed is None:
@@ -149,14 +153,6 @@ class GymnasiumVector:
         seeds = np.random.SeedSequence(self._seed).generate_state(self.num_envs).tolist()
         self._seed = None
         return list(seeds)
-
-    def _stack(self, observations: list[Any]) -> Observation:
-        if isinstance(self.observation_spec, dict):
-            return {
-                key: np.stack([np.asarray(row[key], spec.dtype) for row in observations])
-                for key, spec in self.observation_spec.items()
-            }
-        return np.stack(observations)
 
 
 def _attribute(env: gymnasium.Env[Any, Any], name: str) -> Any:

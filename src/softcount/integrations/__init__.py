@@ -15,8 +15,16 @@ except ImportError as error:
         f"drop-in use needs {error.name}: {install('torch', 'envs')} (or sb3, torchrl)"
     ) from error
 
-from softcount.integrations.config import SMALL_WORLD, IntrinsicRewardConfig
+from softcount.integrations.config import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
 from softcount.integrations.reward import IntrinsicReward
 from softcount.integrations.schedules import Constant, Linear, Steps
 
-__all__ = ["SMALL_WORLD", "Constant", "IntrinsicReward", "IntrinsicRewardConfig", "Linear", "Steps"]
+__all__ = [
+    "PLAIN_WORLD",
+    "SMALL_WORLD",
+    "Constant",
+    "IntrinsicReward",
+    "IntrinsicRewardConfig",
+    "Linear",
+    "Steps",
+]

@@ -21,11 +21,8 @@ from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
-from softcount.torsos import GridConfig
+from softcount.torsos import SMALLEST_FRAME, GridConfig
 from softcount.types import ObservationSpec
-
-SMALLEST_FRAME = 36
-"""Pixels a side from which DQN's three convolutions fit."""
 
 SETTLING_GRID = GridConfig(channels=2, colour_hidden=64, hidden_sizes=())
 """A wide table of colours learns soon which of them do not matter, and with nothing between the cells and the

@@ -129,14 +129,21 @@ def _with_final_observations(obs: Any, info: dict[str, Any], is_over: Array) -> 
             "an episode ended but info has no 'final_obs', which same-step environments must report; "
             "without it the end of the episode cannot be told from the next beginning"
         )
-    final = info["final_obs"]
-    if isinstance(obs, dict):
-        return {
-            key: _replace(
-                part, final[key] if isinstance(final, dict) else [f and f[key] for f in final], is_over
+    return _replaced(obs, info["final_obs"], is_over)
+
+
+def _replaced(obs: Any, final: Any, is_over: Array) -> Any:
+    """Goes through dicts and tuples; final observations are of the same form, or one for each environment."""
+    if isinstance(obs, dict | tuple):
+        keys = list(obs) if isinstance(obs, dict) else range(len(obs))
+        is_whole = type(final) is type(obs)
+        parts = {
+            key: _replaced(
+                obs[key], final[key] if is_whole else [f if f is None else f[key] for f in final], is_over
             )
-            for key, part in obs.items()
+            for key in keys
         }
+        return parts if isinstance(obs, dict) else tuple(parts.values())
     return _replace(obs, final, is_over)
 
 

@@ -20,29 +20,27 @@ network says of observations would only be in the way (Decision 82).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from softcount import store
-from softcount.bonuses.episodic import EpisodicBonusConfig
-from softcount.bonuses.make import SURPRISES, BonusConfig, Place, make_bonus
-from softcount.bonuses.recode import RecodeBonusConfig
+from softcount.bonuses.make import Place, make_bonus
 from softcount.bonuses.terminal import observe
 from softcount.integrations.checks import Inputs
 from softcount.integrations.config import IntrinsicRewardConfig
+from softcount.integrations.critic import IntrinsicCritic
 from softcount.integrations.defaults import choose_representation, choose_trainer
 from softcount.integrations.history import History
+from softcount.integrations.notes import Notes
+from softcount.integrations.saving import Saved
 from softcount.integrations.schedules import Schedule, as_schedule
 from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.roles.memory_server import MemoryServer
-from softcount.taxonomy import Recipe, parse
+from softcount.taxonomy import parse
 from softcount.tensors import to_arrays, to_tensors
 from softcount.types import (
     Array,
@@ -59,7 +57,7 @@ from softcount.types import (
 AutoresetMode = Literal["next_step", "same_step"]
 
 
-class IntrinsicReward:
+class IntrinsicReward(Saved):
     """The bonus of a name of the paper's taxonomy, for a loop of one's own.
 
     `encoder` is a torso of `softcount.torsos` by name or a module of your own that turns
@@ -87,6 +85,8 @@ class IntrinsicReward:
         encoder: Any = None,
         config: IntrinsicRewardConfig | None = None,
     ) -> None:
+        self._arguments = dict(locals())
+        del self._arguments["self"]
         self.recipe = parse(name)
         self.config = cfg = config or IntrinsicRewardConfig()
         self.inputs = Inputs(observation_space, action_space, num_envs)
@@ -113,7 +113,7 @@ class IntrinsicReward:
         self._acting = self.trainer.acting_copy()
         bonus = make_bonus(
             self.recipe.bonus,
-            _bonus_config(self.recipe, cfg),
+            cfg.bonus_config(self.recipe.representation),
             Place(
                 dim=representation.dim,
                 representation=self.recipe.representation,
@@ -133,16 +133,40 @@ class IntrinsicReward:
         self._is_starting = np.ones(num_envs, bool)  # the next obs begins an episode
         self._is_dead = np.zeros(num_envs, bool)  # the next step only restarts
         self._metrics: dict[str, float] = {}
+        self.critic: IntrinsicCritic | None = None  # values of the bonus, where an adapter adds them
+        self._notes = Notes(self.recipe.name, self._num_steps_unpaid())
 
-    def step(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
-        """Returns the weighted bonus of each transition, float32 `(num_envs,)`, and learns from it."""
-        rewards = self.take_in(obs, actions, next_obs, terminated, truncated)
-        for _ in range(self.num_updates_due()):
+    def step(
+        self,
+        obs: Any,
+        actions: Any,
+        next_obs: Any,
+        terminated: Any,
+        truncated: Any,
+        env_ids: Any = None,
+    ) -> Array:
+        """Returns the weighted bonus of each transition, float32 `(num_envs,)`, and learns from it.
+
+        With `env_ids` only these environments have stepped, and all else has their number of rows.
+        """
+        num_before = self.num_steps
+        rewards = self.take_in(obs, actions, next_obs, terminated, truncated, env_ids)
+        for _ in range(self.config.num_updates_due(num_before, self.num_steps)):
             self.learn()
         return rewards
 
     @property
     def is_paying(self) -> bool:
+        """Whether visits are paid yet: before, the representation learns and the memory fills."""
+        return self._can_embed and self.bonus.is_paying
+
+    def _num_steps_unpaid(self) -> int:
+        """About how many steps pass before anything is paid."""
+        to_learn = 0 if self.trainer.optimiser is None else self.config.first_update
+        return to_learn + sum(int(memory.config.num_warmup) for memory in self.bonus.memories().values())
+
+    @property
+    def _can_embed(self) -> bool:
         """Whether the representation has learnt at least once, or has nothing to learn."""
         return self.trainer.optimiser is None or self.trainer.num_updates > 0
 
@@ -152,18 +176,17 @@ class IntrinsicReward:
         self._is_starting |= rows
         self._is_dead &= ~rows
 
-    def resume(self, obs: Any) -> None:
+    def resume(self, obs: Any, env_ids: Any = None) -> None:
         """Says which observations a loop goes on with, after `load` or a break.
 
         Environments whose observation is not what arrived last were reset: theirs begins an episode.
         """
-        given = self.inputs.observation(obs, "obs", self.num_envs)
-        differs = self.history.num_rows == 0
-        for one, two in zip(
-            leaves_of(self.history.newest(np.arange(self.num_envs))), leaves_of(given), strict=True
-        ):
-            differs |= (one != two).reshape(self.num_envs, -1).any(1)
-        self.reset(differs)
+        ids = self.inputs.env_ids(env_ids)
+        given = self.inputs.observation(obs, "obs", len(ids))
+        differs = self.history.num_rows[ids] == 0
+        for one, two in zip(leaves_of(self.history.newest(ids)), leaves_of(given), strict=True):
+            differs |= (one != two).reshape(len(ids), -1).any(1)
+        self.reset(np.isin(np.arange(self.num_envs), ids[differs]))
 
     def score(self, obs: Any, env_ids: Any = None) -> Array:
         """Returns what arriving at observations `(B, ...)` would be paid now; nothing changes.
@@ -197,11 +220,28 @@ class IntrinsicReward:
         if self._acting is not self.trainer.representation:
             self._acting.load_state_dict(self.trainer.acting_state())
         self._metrics.update({f"representation/{key}": value for key, value in metrics.items()})
+        every = self.config.reembed_every
+        if every and self.trainer.num_updates % every == 0:
+            self._move_atoms()
         return metrics
+
+    def _move_atoms(self) -> None:
+        """Puts the memory's atoms where the observations that founded them are embedded now."""
+        num = self._server.num_founded()
+        if num:
+            observation = self._server.founding_observations(0, num)
+            none = no_action(self.inputs.action_spec, num)
+            state = to_tensors(self._acting.initial_state(num), self.device)
+            features, _ = self._represent(observation, none, np.ones(num, bool), state)
+            self._server.move_atoms(features)
 
     def metrics(self) -> dict[str, float]:
         """Plain numbers to log: the bonus, its memory, the representation's last update."""
-        own = {"weight": self.weight(self.num_steps), "steps": float(self.num_steps)}
+        own = {
+            "weight": self.weight(self.num_steps),
+            "steps": float(self.num_steps),
+            "is_paying": float(self.is_paying),
+        }
         return {
             **own,
             **{f"bonus/{key}": value for key, value in self.bonus.metrics().items()},
@@ -220,6 +260,7 @@ class IntrinsicReward:
             "is_dead": self._is_dead.copy(),
             "generator": rng_state(self._rng),
             "metrics": [[name, value] for name, value in self._metrics.items()],
+            "critic": None if self.critic is None else self.critic.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -238,64 +279,53 @@ class IntrinsicReward:
         self._is_dead = np.array(state["is_dead"], bool)
         load_rng(self._rng, state["generator"])
         self._metrics = dict(state.get("metrics", []))
+        if self.critic is not None and state.get("critic") is not None:
+            self.critic.load_state_dict(state["critic"])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the whole state to one file, atomically."""
-        store.save(path, {"for": self._header(), "state": self.state_dict()}, kind="intrinsic-reward")
-
-    def load(self, path: str | os.PathLike[str]) -> IntrinsicReward:
-        """Reads a state back into an object built with the same arguments; returns it."""
-        content = store.load(path, kind="intrinsic-reward")
-        for key, value in self._header().items():
-            if content["for"].get(key) != value:
-                raise store.StoreError(
-                    f"{path} was saved with {key} {content['for'].get(key)}; this one has {value}"
-                )
-        self.load_state_dict(content["state"])
-        return self
-
-    def _header(self) -> dict[str, str]:
-        return {
-            "name": self.recipe.name,
-            "num_envs": str(self.num_envs),
-            "observations": str(self.inputs.observation_spec),
-            "actions": str(self.inputs.action_spec),
-        }
-
-    def take_in(self, obs: Any, actions: Any, next_obs: Any, terminated: Any, truncated: Any) -> Array:
-        """Checks one step of all environments, then advances their streams; returns weighted rewards."""
-        before = self.inputs.observation(obs, "obs", self.num_envs)
-        arrived = self.inputs.observation(next_obs, "next_obs", self.num_envs)
-        action = self.inputs.actions(actions)
-        is_terminal = self.inputs.flags(terminated, "terminated")
-        is_last = is_terminal | self.inputs.flags(truncated, "truncated")
-        dead, starting = self._is_dead, self._is_starting
+    def take_in(
+        self,
+        obs: Any,
+        actions: Any,
+        next_obs: Any,
+        terminated: Any,
+        truncated: Any,
+        env_ids: Any = None,
+    ) -> Array:
+        """Checks one step of all environments, or of some; advances their streams; returns what is paid."""
+        ids = self.inputs.env_ids(env_ids)
+        before = self.inputs.observation(obs, "obs", len(ids))
+        arrived = self.inputs.observation(next_obs, "next_obs", len(ids))
+        action = self.inputs.actions(actions, len(ids))
+        is_terminal = self.inputs.flags(terminated, "terminated", len(ids))
+        is_last = is_terminal | self.inputs.flags(truncated, "truncated", len(ids))
+        dead, starting = self._is_dead[ids], self._is_starting[ids]
         if (dead & is_last).any():
-            copy = int((dead & is_last).argmax())
             raise ValueError(
-                f"environment {copy} ended twice in a row, but with autoreset_mode='next_step' the step "
-                "after an end only restarts; pass autoreset_mode='same_step' if yours restart at once"
+                f"environment {ids[(dead & is_last).argmax()]} ended twice in a row, but with "
+                "autoreset_mode='next_step' the step after an end only restarts; pass "
+                "autoreset_mode='same_step' if yours restart at once"
             )
-        self._check_follows(before)
+        self._check_follows(before, ids)
         if starting.any():
             rows = np.flatnonzero(starting)
             nothing = np.zeros(len(rows), bool)
-            self._arrive(rows, _rows(before, rows), np.zeros_like(action[rows]), ~nothing, nothing, nothing)
+            none = np.zeros_like(action[rows])
+            self._arrive(ids[rows], _rows(before, rows), none, ~nothing, nothing, nothing)
         came_by = np.where(dead.reshape(-1, *[1] * (action.ndim - 1)), 0, action).astype(action.dtype)
-        everyone = np.arange(self.num_envs)
-        rewards = self._arrive(everyone, arrived, came_by, dead, is_last, is_terminal)
+        rewards = self._arrive(ids, arrived, came_by, dead, is_last, is_terminal)
         rewards = rewards * np.float32(self.weight(self.num_steps))
-        self.num_steps += self.num_envs
-        if self.autoreset_mode == "next_step":
-            self._is_dead, self._is_starting = is_last, np.zeros(self.num_envs, bool)
-        else:
-            self._is_starting = is_last.copy()
+        self.num_steps += len(ids)
+        self._notes(self.num_steps, self.is_paying)
+        is_next_step = self.autoreset_mode == "next_step"
+        self._is_dead[ids] = is_last & is_next_step
+        self._is_starting[ids] = is_last & (not is_next_step)
         return rewards
 
-    def _check_follows(self, before: Any) -> None:
+    def _check_follows(self, before: Any, ids: Array) -> None:
         """Refuses an obs that is not what arrived last, where no episode began: streams got mixed up."""
-        rows = np.flatnonzero(~self._is_starting)
-        expected, given = self.history.newest(rows), _rows(before, rows)
+        going_on = ~self._is_starting[ids]
+        rows = ids[going_on]
+        expected, given = self.history.newest(rows), _rows(before, going_on)
         for one, two in zip(leaves_of(expected), leaves_of(given), strict=True):
             if not np.array_equal(one, two):
                 row = rows[int((one != two).reshape(len(rows), -1).any(1).argmax())]
@@ -317,17 +347,17 @@ class IntrinsicReward:
     ) -> Array:
         """Embeds, remembers and scores one row of each of these environments' streams."""
         self.history.append(rows, observation, action, is_first, is_last, is_terminal)
-        if not self.is_paying and not self._is_recurrent:
+        if not self._can_embed and not self._is_recurrent:
             return np.zeros(len(rows), np.float32)
         at = torch.from_numpy(rows).to(self.device)
         state = map_arrays(lambda x: x[at], self._state)
         features, state = self._represent(observation, action, is_first, state)
         map_arrays(lambda old, new: old.__setitem__(at, new), self._state, state)
-        if not self.is_paying:
+        if not self._can_embed:
             return np.zeros(len(rows), np.float32)
         if self.bonus.paid_in == "learning":
             return self._surprise_now(rows, is_first, is_terminal)
-        return self._server(features, rows, is_first, is_terminal)
+        return self._server(features, rows, is_first, is_terminal, observation=observation)
 
     def _surprise_now(self, rows: Array, is_first: Array, is_terminal: Array) -> Array:
         """BYOL-Explore: every prediction of the row that just arrived, from the newest window."""
@@ -354,26 +384,6 @@ class IntrinsicReward:
         tensors = to_tensors((map_arrays(np.ascontiguousarray, observation), action, is_first), self.device)
         features, state = self._acting.represent(tensors[0], tensors[1], tensors[2], state)
         return to_arrays(features), state
-
-    def num_updates_due(self) -> int:
-        """How many updates belong to the steps of the last call; at `first_update` those so far at once."""
-        cfg, before = self.config, self.num_steps - self.num_envs
-        if self.num_steps < cfg.first_update:
-            return 0
-        if before < cfg.first_update:
-            return max(self.num_steps // cfg.steps_per_update, cfg.first_updates, 1)
-        return self.num_steps // cfg.steps_per_update - before // cfg.steps_per_update
-
-
-def _bonus_config(recipe: Recipe, config: IntrinsicRewardConfig) -> BonusConfig:
-    """The constants of every bonus, with the user's memory and normaliser where the name reads them."""
-    recode, episodic = RecodeBonusConfig(memory=config.memory), EpisodicBonusConfig()
-    surprise = SURPRISES.get(recipe.representation)
-    if config.normaliser is not None:
-        recode = replace(recode, normaliser=config.normaliser)
-        episodic = replace(episodic, normaliser=config.normaliser)
-        surprise = None if surprise is None else replace(surprise, normaliser=config.normaliser)
-    return BonusConfig(recode=recode, episodic=episodic, surprise=surprise)
 
 
 def _rows(observation: Any, rows: Array) -> Any:

@@ -1,15 +1,16 @@
-"""Stable-Baselines3 with a bonus, in two ways.
+"""Stable-Baselines3 with a bonus, in three ways.
 
-    env = IntrinsicVecEnv(env, "RECODE-AP")                       any algorithm: PPO, DQN, SAC, …
-    PPO("MlpPolicy", env).learn(100_000)
-
-    bonus = IntrinsicRewardCallback("RECODE-AP")                  on-policy algorithms
+    bonus = IntrinsicRewardCallback("RECODE-AP")                  on-policy: PPO, A2C
     PPO("MlpPolicy", env).learn(100_000, callback=bonus)
 
-The environment wrapper pays the mixed reward as it happens and reports both parts in each
-`info`. The callback leaves the environment alone and adds the bonus to the rollout buffer;
-SB3 has computed returns and advantages by then, so it computes them again, or the loss
-would never see the bonus.
+    DQN("MlpPolicy", env, replay_buffer_class=IntrinsicReplayBuffer,          off-policy: DQN, SAC, TD3
+        replay_buffer_kwargs={"bonus": "RECODE-AP"})
+
+    env = IntrinsicVecEnv(env, "RECODE-AP")                       any algorithm, the two rewards mixed
+
+The callback leaves the environment alone, gives the bonus a value function of its own and adds its
+advantages to those of the rollout. The replay scores what it samples with today's memory. The wrapper pays
+the mixed reward as it happens and reports both parts in each `info`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,17 @@ try:
 except ImportError as error:
     raise ImportError(f"this needs Stable-Baselines3: {install('sb3')}") from error
 
+from softcount.integrations.critic import CriticConfig, IntrinsicCritic
 from softcount.integrations.reward import IntrinsicReward
+from softcount.integrations.sb3_replay import IntrinsicDictReplayBuffer, IntrinsicReplayBuffer
 from softcount.types import Array, map_arrays
+
+__all__ = [
+    "IntrinsicDictReplayBuffer",
+    "IntrinsicReplayBuffer",
+    "IntrinsicRewardCallback",
+    "IntrinsicVecEnv",
+]
 
 Returned = Literal["mixed", "extrinsic", "intrinsic"]
 
@@ -103,7 +113,11 @@ class IntrinsicVecEnv(VecEnvWrapper):  # type: ignore[misc]
 
 
 class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
-    """Adds a bonus to each rollout of an on-policy algorithm and computes its advantages anew.
+    """Adds the bonus's advantages to each rollout of an on-policy algorithm.
+
+    With `values="own"` the bonus has a value function of its own (`IntrinsicCritic`) and the algorithm's
+    keeps to the game's reward, so that a goal once found is kept. With "shared" the bonus is added to the
+    rewards, and one value function sees their sum.
 
     >>> from stable_baselines3 import PPO
     >>> callback = IntrinsicRewardCallback("RND", weight=0.1)
@@ -112,13 +126,28 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
     64
     """
 
-    def __init__(self, name: str, *, verbose: int = 0, **options: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        values: Literal["own", "shared"] = "own",
+        critic: CriticConfig | None = None,
+        verbose: int = 0,
+        **options: Any,
+    ) -> None:
         super().__init__(verbose)
+        if values not in ("own", "shared"):
+            raise ValueError(f"values is {values!r}; expected 'own' or 'shared'")
+        if critic is not None and values == "shared":
+            raise ValueError("critic would do nothing: with values='shared' the bonus has none of its own")
         self.name = name
         self.options = options
+        self.has_own_values = values == "own"
+        self.critic_config = critic
         self._bonus: IntrinsicReward | None = None
         self._load_from: str | os.PathLike[str] | None = None
         self._paid: list[Array] = []
+        self._seen: list[Any] = []
 
     @property
     def bonus(self) -> IntrinsicReward:
@@ -145,28 +174,51 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
             env = self.model.get_env()
             assert env is not None
             self._bonus = _make_bonus(self.name, env, self.options)
+            if self.has_own_values:
+                self._bonus.critic = IntrinsicCritic(
+                    self._bonus.inputs.observation_spec,
+                    self.critic_config,
+                    seed=self.options.get("seed", 0),
+                    device=self._bonus.device,
+                )
             if self._load_from is not None:
                 self._bonus.load(self._load_from)
         self._bonus.resume(self.model._last_obs)  # SB3 may or may not have reset its environments
 
     def _on_rollout_start(self) -> None:
-        self._paid = []
+        self._paid, self._seen = [], []
 
     def _on_step(self) -> bool:
-        obs, new = self.model._last_obs, self.locals
-        self._paid.append(
-            _pay(self.bonus, obs, new["clipped_actions"], new["new_obs"], new["dones"], new["infos"])
-        )
+        self._seen.append(self.bonus.inputs.observation(self.model._last_obs, "obs"))
+        self._paid.append(self._pay())
         return True
+
+    def _pay(self) -> Array:
+        """What the last step of all environments is paid."""
+        obs, new = self.model._last_obs, self.locals
+        return _pay(self.bonus, obs, new["clipped_actions"], new["new_obs"], new["dones"], new["infos"])
 
     def _on_rollout_end(self) -> None:
         buffer = self.locals["rollout_buffer"]
         paid = np.stack(self._paid)  # [T, N]
-        buffer.rewards += paid
-        buffer.compute_returns_and_advantage(last_values=self.locals["values"], dones=self.locals["dones"])
+        if self.has_own_values:
+            buffer.advantages += self._own_advantages(paid)
+        else:
+            buffer.rewards += paid
+            buffer.compute_returns_and_advantage(
+                last_values=self.locals["values"], dones=self.locals["dones"]
+            )
         self.logger.record("intrinsic/reward", float(paid.mean()))
         for key, value in self.bonus.metrics().items():
             self.logger.record(f"intrinsic/{key}", value)
+
+    def _own_advantages(self, paid: Array) -> Array:
+        """Advantages of the bonus by its own values, which then learn from this rollout."""
+        critic = self.bonus.critic
+        assert critic is not None
+        last = self.bonus.inputs.observation(self.locals["new_obs"], "new_obs")
+        observations = map_arrays(lambda *rows: np.stack(rows), *self._seen, last)
+        return critic.advantages(observations, paid)
 
 
 def _make_bonus(name: str, venv: VecEnv, options: dict[str, Any]) -> IntrinsicReward:

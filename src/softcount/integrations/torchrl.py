@@ -5,7 +5,7 @@
 
 By default the transform trains its representation by itself while data are collected. With
 `train=False` it only collects, and `RepresentationUpdate` learns from the batches that are
-collected, as `RNDTransform` and `RNDLoss` split it.
+collected, as `RNDTransform` and `RNDLoss` split it. `IntrinsicRelabel` scores what a replay samples.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ except ImportError as error:
 
 from gymnasium import spaces
 
+from softcount.integrations.relabel import Baseline, Relabel
 from softcount.integrations.reward import IntrinsicReward
 from softcount.types import Array, Sequence, Step
 
@@ -86,7 +87,7 @@ class IntrinsicRewardTransform(Transform):  # type: ignore[misc]
         observation = parent.full_observation_spec[self.in_keys[0]]
         return IntrinsicReward(
             self.name,
-            _observation_space(observation.shape[len(batch) :], observation.dtype),
+            _observation_space(observation, len(batch)),
             _action_space(parent.full_action_spec[parent.action_key], len(batch)),
             num_envs=batch[0] if batch else 1,
             autoreset_mode="same_step",
@@ -137,6 +138,32 @@ class IntrinsicRewardTransform(Transform):  # type: ignore[misc]
     def set_extra_state(self, state: dict[str, Any]) -> None:
         if "bonus" in state:
             self.bonus.load_state_dict(state["bonus"])
+
+
+class IntrinsicRelabel(Transform):  # type: ignore[misc]
+    """Writes what arriving is worth today into each batch that a replay buffer samples.
+
+        replay.append_transform(IntrinsicRelabel(transform))
+
+    The bonus that was paid when a row was stored is replaced; the game's reward stays as it is. With
+    `baseline="mean"` the running mean is taken off (`relabel`).
+    """
+
+    def __init__(self, transform: IntrinsicRewardTransform, *, baseline: Baseline = "mean") -> None:
+        key = transform.in_keys[0]
+        super().__init__(in_keys=[("next", key)], out_keys=[("next", transform.out_keys[0])])
+        self.transforms = [transform]  # in a list: not a submodule, it belongs to its environment
+        self.baseline: Baseline = baseline
+        self._relabel: Relabel | None = None
+
+    def forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        """Scores a batch of any shape."""
+        if self._relabel is None:
+            self._relabel = Relabel(self.transforms[0].bonus, self.baseline)
+        flat = tensordict.reshape(-1)
+        rewards = torch.from_numpy(self._relabel(flat[self.in_keys[0]]))
+        tensordict.set(self.out_keys[0], rewards.reshape(*tensordict.shape, 1).to(tensordict.device or "cpu"))
+        return tensordict
 
 
 class RepresentationUpdate(nn.Module):
@@ -196,11 +223,19 @@ def _to_sequence(batch: TensorDictBase, transform: IntrinsicRewardTransform) -> 
     return Sequence(step, ())
 
 
-def _observation_space(shape: Any, dtype: torch.dtype) -> spaces.Box:
-    kind = np.dtype(str(dtype).removeprefix("torch."))
-    if kind == np.uint8:
-        return spaces.Box(0, 255, tuple(shape), np.uint8)
-    return spaces.Box(-np.inf, np.inf, tuple(shape), np.float32)
+def _observation_space(spec: Any, num_batch_axes: int) -> spaces.Space[Any]:
+    shape = tuple(spec.shape[num_batch_axes:])
+    if type(spec).__name__ == "Categorical":
+        return (
+            spaces.Discrete(int(spec.space.n))
+            if shape == ()
+            else spaces.MultiDiscrete(np.full(shape, spec.space.n))
+        )
+    if type(spec).__name__ == "MultiCategorical":
+        return spaces.MultiDiscrete(spec.nvec.reshape(-1, shape[-1])[0].cpu().numpy())
+    if spec.dtype == torch.uint8:
+        return spaces.Box(0, 255, shape, np.uint8)
+    return spaces.Box(-np.inf, np.inf, shape, np.float32)
 
 
 def _is_one_hot(spec: Any) -> bool:

@@ -42,6 +42,11 @@ class Inference:
         self.action_spec, self.device = action_spec, device
         self._policy: State | None = None
 
+    @property
+    def dim(self) -> int | None:
+        """Size of the embeddings; None where there is no representation."""
+        return None if self.representation is None else self.representation.dim
+
     def load(self, parameters: Parameters) -> None:
         """Acts with these from now on; the very policy that was loaded last is there already."""
         if parameters.policy is not self._policy:

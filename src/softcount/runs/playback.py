@@ -19,7 +19,8 @@ from softcount.launch.local import LocalLoop
 from softcount.measure.coverage import Coverage, draw_heat_map
 from softcount.memory import inspect as memory_inspect
 from softcount.roles.evaluator import Evaluation
-from softcount.runs.run import CHECKPOINTS, read_config, restore
+from softcount.runs.folder import CHECKPOINTS
+from softcount.runs.run import read_config, restore
 from softcount.types import Array, TimeStep, VectorEnv
 
 

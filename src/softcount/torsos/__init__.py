@@ -30,6 +30,9 @@ from softcount.torsos.palette import coloured, look_up
 from softcount.types import ArraySpec, ObservationSpec
 from softcount.validation import above, at_least, check_fields, each
 
+SMALLEST_FRAME = 36
+"""Pixels a side from which DQN's three convolutions fit."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GridConfig:
@@ -101,6 +104,15 @@ class SmallConfig:
     """What reads images."""
     vectors: MlpConfig = MlpConfig(hidden_sizes=(64,))
     """What reads vectors."""
+    frames: DqnConfig | None = None
+    """What reads images from 36 pixels a side on; None leaves them to `images`."""
+
+    def of(self, spec: ArraySpec) -> GridConfig | MlpConfig | DqnConfig:
+        """Which of them reads observations of this spec."""
+        if len(spec.shape) < 2:
+            return self.vectors
+        is_frame = min(spec.shape[:2]) >= SMALLEST_FRAME
+        return self.frames if self.frames is not None and is_frame else self.images
 
 
 TorsoConfig: TypeAlias = GridConfig | DqnConfig | NfNetConfig | MlpConfig | SmallConfig
@@ -142,7 +154,7 @@ def make_torso(torso: TorsoChoice, spec: ObservationSpec) -> Torso:
             raise ValueError(f"torso is {torso!r}; expected one of {', '.join(TORSOS)}, a config or a module")
         torso = TORSOS[torso]
     if isinstance(torso, SmallConfig):
-        torso = torso.vectors if len(spec.shape) < 2 else torso.images
+        torso = torso.of(spec)
     if isinstance(torso, MlpConfig):
         return MlpTorso(spec, torso)
     if isinstance(torso, GridConfig):

@@ -1,0 +1,301 @@
+"""Is a goal that was found also kept? Agents that people have, with and without a bonus.
+
+Worlds: the key and the door of `examples/key_and_door.py`, the Disco Maze whose walls only block, one
+layout of MiniGrid's MultiRoom, and a point among walls with continuous actions. Agents: SB3's PPO with values
+of the bonus's own, `examples/ppo_recode.py`, SB3's DQN and SAC with the replay that is scored by today's
+memory. Bonuses: none, RND, RECODE-AP and true counts, the limit of what counting can give. Success is the
+share of episodes with a reward over the last fifth of the steps.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
+from experiments.drop_in.counts import CountingVectorEnv, counting_callback, counting_replay
+from experiments.drop_in.learning import ROOT, load_example
+from experiments.figure import Figure
+from experiments.jobs import SEEDS, Job, Row, by
+from softcount.integrations import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
+
+BONUSES = ("none", "RND", "RECODE-AP", "COUNT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """One task, how long agents may try, and how much the bonus weighs."""
+
+    env_id: str
+    options: dict[str, Any]
+    agents: tuple[str, ...] = ("sb3-ppo", "ppo_recode", "sb3-dqn")
+    steps: int = 102_400
+    off_policy_steps: int = 60_000
+    weight: float = 0.3
+    replay_weight: float = 0.1
+    is_plain: bool = True  # seen without noise
+
+    def steps_of(self, agent: str) -> int:
+        return self.steps if "ppo" in agent else self.off_policy_steps
+
+    def config_of(self, bonus: str) -> IntrinsicRewardConfig:
+        """The settings of a bonus, the same in every agent."""
+        small = PLAIN_WORLD if self.is_plain else SMALL_WORLD
+        return small if "RECODE" in bonus else IntrinsicRewardConfig()
+
+
+WORLDS = {
+    "key": World(env_id="key_and_door:KeyAndDoor-v0", options={"env_kwargs": {"size": 9}}),
+    "maze": World(env_id="disco-maze", options={"maze_size": 15}, steps=122_880, is_plain=False),
+    "multiroom": World(env_id="MiniGrid-MultiRoom-N4-S5-v1", options={"layout_seed": 1}),
+    "point": World(env_id="point-maze/s", options={}, agents=("sb3-ppo", "sb3-sac")),
+}
+
+PPO: dict[str, Any] = {
+    "n_steps": 16,
+    "batch_size": 128,
+    "n_epochs": 4,
+    "learning_rate": 1e-3,
+    "ent_coef": 0.02,
+    "gamma": 0.99,
+}
+DQN: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "buffer_size": 50_000,
+    "learning_starts": 1_000,
+    "batch_size": 128,
+    "train_freq": 2,
+    "gradient_steps": 2,
+    "target_update_interval": 500,
+    "exploration_fraction": 0.1,
+    "exploration_final_eps": 0.05,
+    "gamma": 0.97,
+}
+SAC: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "buffer_size": 100_000,
+    "learning_starts": 1_000,
+    "batch_size": 128,
+    "train_freq": 4,
+    "gradient_steps": 4,
+    "gamma": 0.98,
+    "policy_kwargs": {"net_arch": [64, 64]},
+}
+SETTINGS = {"sb3-ppo": PPO, "sb3-dqn": DQN, "sb3-sac": SAC}
+
+
+def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
+    """Trains one agent once; returns its curve and what it was run with."""
+    torch.set_num_threads(1)
+    examples = str(ROOT / "examples")  # where the key and the door are
+    if examples not in sys.path:
+        sys.path.append(examples)
+    train = _run_ppo_recode if agent == "ppo_recode" else _run_sb3
+    has_config = bonus not in ("none", "COUNT")
+    return {
+        "bonus_config": repr(world.config_of(bonus)) if has_config else None,
+        "world": asdict(world),
+        "steps": world.steps_of(agent),
+        **train(agent, bonus, world, seed),
+    }
+
+
+def _run_ppo_recode(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
+    example: Any = load_example()
+    args = example.Args(
+        env_id=world.env_id,
+        bonus=bonus,
+        seed=seed,
+        total_timesteps=world.steps_of(agent),
+        plain_world=world.is_plain,
+        **world.options,
+    )
+    if bonus == "COUNT":
+        example.IntrinsicRewardWrapper = lambda envs, name, **options: CountingVectorEnv(envs)
+    record = example.train(args)
+    keys = ("step", "episodic_return", "places", "intrinsic")
+    curve = [{key: row[key] for key in keys} for row in record["curve"]]
+    return {
+        "settings": record["args"],
+        "curve": curve,
+        "first_success": record["first_success"],
+        "success": record["success"],
+    }
+
+
+def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
+    import stable_baselines3 as sb3
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+
+    kinds = {"sb3-ppo": sb3.PPO, "sb3-dqn": sb3.DQN, "sb3-sac": sb3.SAC}
+    num_envs = 32 if agent == "sb3-ppo" else 8
+    env: Any = VecMonitor(DummyVecEnv([maker(world)] * num_envs))
+    env.seed(seed)
+    weight = world.weight if agent == "sb3-ppo" else world.replay_weight
+    options = {"seed": seed, "weight": weight, "config": world.config_of(bonus)}
+    callbacks, kwargs = [], {}
+    if bonus != "none" and agent == "sb3-ppo":
+        callbacks = [_callback(bonus, options)]
+    elif bonus != "none":
+        kwargs = _replay(bonus, options)
+    settings = SETTINGS[agent]
+    model: Any = kinds[agent]("MlpPolicy", env, seed=seed, device="cpu", **kwargs, **settings)
+    steps = world.steps_of(agent)
+    watch = watcher(steps)
+    model.learn(steps, callback=[*callbacks, watch])
+    return {
+        "settings": {**settings, "num_envs": num_envs, "weight": None if bonus == "none" else weight},
+        "curve": watch.curve,
+        "first_success": watch.first_success,
+        "success": float(np.mean(watch.late)) if watch.late else 0.0,
+    }
+
+
+def _callback(bonus: str, options: dict[str, Any]) -> Any:
+    from softcount.integrations.sb3 import IntrinsicRewardCallback
+
+    return counting_callback(options) if bonus == "COUNT" else IntrinsicRewardCallback(bonus, **options)
+
+
+def _replay(bonus: str, options: dict[str, Any]) -> dict[str, Any]:
+    from softcount.integrations.sb3 import IntrinsicReplayBuffer
+
+    counts = bonus == "COUNT"
+    return {
+        "replay_buffer_class": counting_replay() if counts else IntrinsicReplayBuffer,
+        "replay_buffer_kwargs": {"bonus": "RND" if counts else bonus, "bonus_options": options},
+    }
+
+
+def maker(world: World) -> Callable[[], Any]:
+    """Makes one environment of a world, as agents see it."""
+    if world.env_id.startswith("point-maze"):
+        from softcount.envs.make import make_env
+
+        return lambda: make_env(world.env_id)
+    example = load_example()
+    args = example.Args(env_id=world.env_id, **world.options)
+    return lambda: example.make_env(args)
+
+
+def watcher(steps: int) -> Any:
+    """A callback that follows coverage and success."""
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Watcher(BaseCallback):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.curve: list[dict[str, float]] = []
+            self.first_success: int | None = None
+            self.places: set[int] = set()
+            self.returns: list[float] = []
+            self.late: list[bool] = []
+
+        def _on_step(self) -> bool:
+            for info in self.locals["infos"]:
+                self.places.add(int(info["place"]))
+                if "episode" not in info:
+                    continue
+                self.returns.append(float(info["episode"]["r"]))
+                if self.num_timesteps > 0.8 * steps:
+                    self.late.append(self.returns[-1] > 0)
+                if self.first_success is None and self.returns[-1] > 0:
+                    self.first_success = int(self.num_timesteps)
+            if self.num_timesteps // (steps // 20) > len(self.curve):
+                self.curve.append(
+                    {
+                        "step": self.num_timesteps,
+                        "episodic_return": float(np.mean(self.returns[-100:])) if self.returns else 0.0,
+                        "places": len(self.places - {-1}),
+                    }
+                )
+            return True
+
+    return Watcher()
+
+
+def jobs() -> list[Job]:
+    """Every world, agent and bonus, the first seed of all before the second."""
+    return [
+        Job(
+            key=f"{name}_{agent}_{bonus}_{seed}",
+            seed=seed,
+            settings={"name": name, "agent": agent, "bonus": bonus},
+            measure=partial(run, agent, bonus, world, seed),
+        )
+        for seed in SEEDS
+        for name, world in WORLDS.items()
+        for agent in world.agents
+        for bonus in BONUSES
+    ]
+
+
+def plot(rows: Sequence[Row]) -> Any:
+    """Returns of every run over its steps: a line of panels per world, a column per agent."""
+    worlds = list(dict.fromkeys(row["name"] for row in rows))
+    agents = list(dict.fromkeys(row["agent"] for row in rows))
+    figure = new_figure(WIDTH, 2.2 * len(worlds) + 0.6)
+    axes = figure.subplots(len(worlds), len(agents), squeeze=False, sharey=True)
+    colours = colours_of(BONUSES)
+    for row in rows:
+        panel = axes[worlds.index(row["name"])][agents.index(row["agent"])]
+        steps = [point["step"] for point in row["curve"]]
+        returns = [point["episodic_return"] for point in row["curve"]]
+        label = "no bonus" if row["bonus"] == "none" else row["bonus"]
+        panel.plot(steps, returns, color=colours[row["bonus"]], label=label, linewidth=1.2)
+    for world, panels in zip(worlds, axes, strict=True):
+        panels[0].set_ylabel(f"{world}: return")
+        for agent, panel in zip(agents, panels, strict=True):
+            panel.set_title(agent, fontsize=10)
+            steps_below(panel)
+    legend_beside(figure)
+    return figure
+
+
+def describe(rows: Sequence[Row]) -> list[str]:
+    """The runs as rows of Markdown, seeds side by side."""
+    lines = [
+        "| world | agent | bonus | seeds | places | first goal | success, last fifth | CPU s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    groups = by(rows, "name", "agent", "bonus")
+    for name, world in WORLDS.items():
+        for agent in world.agents:
+            for bonus in BONUSES:
+                group = groups.get((name, agent, bonus), [])
+                texts = [", ".join(column) for column in zip(*map(_cells, group))] or ["not run", *[""] * 4]
+                lines.append(f"| {' | '.join((name, agent, bonus, *texts))} |")
+    return lines
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    """What the table says of one run."""
+    first = row["first_success"]
+    return (
+        str(row["seed"]),
+        str(row["curve"][-1]["places"]),
+        "never" if first is None else f"{first / 1000:.0f}k",
+        f"{row['success']:.2f}",
+        f"{row['cpu_seconds']:.0f}",
+    )
+
+
+FIGURE = Figure(
+    name="drop_in_goal",
+    paper="not in the paper",
+    claim="A goal that a bonus leads to is kept, in agents of other libraries too.",
+    laptop_cost="132 runs of 10 to 60 CPU seconds; docs/drop_in/goal.md has each",
+    paper_cost="not planned",
+    folder=Path("results/drop_in_goal"),
+    jobs=jobs,
+    plot=plot,
+    describe=describe,
+    images=Path("docs/images"),
+)

@@ -1,0 +1,67 @@
+"""Whether goals are kept: every agent leaves a curve and a success; both are told and drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("tyro")
+from gymnasium import spaces
+
+from experiments.drop_in import goal
+from experiments.drop_in.counts import counting_replay
+
+SHORT = {name: replace(world, steps=1024, off_policy_steps=1200) for name, world in goal.WORLDS.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "agent", "bonus"),
+    [
+        ("key", "sb3-ppo", "COUNT"),
+        ("key", "ppo_recode", "none"),
+        ("key", "sb3-dqn", "COUNT"),
+        ("point", "sb3-sac", "RECODE-AP"),
+    ],
+)
+def test_each_agent_leaves_a_curve_that_is_drawn_and_told(name, agent, bonus):
+    measured = goal.run(agent, bonus, SHORT[name], 3)
+    row = {"name": name, "agent": agent, "bonus": bonus, "seed": 3, "cpu_seconds": 7.2, **measured}
+    assert row["curve"][-1]["places"] > 5
+    assert 0 <= row["success"] <= 1
+    line = next(line for line in goal.describe([row]) if line.startswith(f"| {name} | {agent} | {bonus} | 3"))
+    assert line.split(" | ")[4] == str(row["curve"][-1]["places"])
+    panel = goal.plot([row]).axes[0]
+    assert panel.lines[0].get_ydata().tolist() == [point["episodic_return"] for point in row["curve"]]
+
+
+def test_success_is_that_of_the_last_fifth():
+    watch = goal.watcher(100)
+    for step, reward in ((20, 1.0), (79, 1.0), (81, 0.0), (90, 1.0)):
+        watch.num_timesteps = step
+        watch.locals = {"infos": [{"place": 1, "episode": {"r": reward}}]}
+        watch._on_step()
+    assert watch.late == [False, True]
+    assert watch.first_success == 20
+
+
+def test_every_agent_meets_every_bonus_and_what_was_not_run_is_said():
+    keys = [job.key for job in goal.jobs()]
+    assert len(keys) == len(set(keys)) == 3 * 4 * (3 + 3 + 3 + 2)
+    assert "| maze | sb3-ppo | RND | not run |  |  |  |  |" in goal.describe([])
+
+
+def test_true_counts_in_a_replay_are_those_of_the_places_that_were_reached():
+    space = spaces.Box(0, 9, (1,), np.float32)
+    options = {"bonus": "RND", "bonus_options": {"weight": 2.0}}
+    replay = counting_replay()(100, space, spaces.Discrete(2), **options)
+    for place in (4, 4, 4, 4, 7):
+        at = np.full((1, 1), place, np.float32)
+        no = np.zeros(1)
+        replay.add(at, at, no, no, no, [{"place": place}])
+    batch = replay.sample(400)
+    paid, is_new = batch.rewards.numpy()[:, 0], batch.next_observations.numpy()[:, 0] == 7
+    assert paid[is_new].min() - paid[~is_new].max() == pytest.approx(2.0 * (1 / np.sqrt(2) - 1 / np.sqrt(5)))
+    assert abs(paid.mean()) < 1e-5
