@@ -251,9 +251,8 @@ def _queue(config: RunConfig, specs: Specs, seeds: Seeds) -> Source:
     queue = OnPolicyQueue(
         vmpo.unroll_length, vmpo.batch_size, config.num_envs, seed=seeds.replay, is_strict=vmpo.strict
     )
-    queue.share_of(
-        np.repeat(np.arange(num_tasks), config.num_envs // num_tasks)
-    )  # says now what batches would
+    tasks = np.repeat(np.arange(num_tasks), config.num_envs // num_tasks)
+    queue.share_of(tasks)  # says now what the first batch would
     return queue
 
 
