@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib.util
 import json
 import re
 import statistics
@@ -39,6 +40,15 @@ COUNTED_BY_HAND = {
         "inference, memory, replay, learner",
     },
 }
+PARTS = {
+    "Eight Rooms": ("eight_rooms",),
+    "V-MPO": ("vmpo", "popart", "distributions", "point_maze"),
+    "Ray": ("launch/ray/",),
+    "Atari": ("envs/atari",),
+    "drop-in use": ("integrations/",),
+    "report pages": ("report/",),
+}
+"""What a part's files have in their names."""
 IMPORTS = """
 import sys
 # Without those of editable installations, which would find this checkout's package and not the one asked for.
@@ -79,7 +89,54 @@ def measure(checkout: Path) -> dict[str, Any]:
         "casts": sum(is_call(node, "cast") for tree in trees.values() for node in ast.walk(tree)),
         "type_ignores": sum(text.count("# type: ignore") for text in files.values()),
         "modules_loaded_by_integrations": modules_loaded(checkout),
+        "lines_by_part": lines_by_part(lengths),
+        "pairs_of_repeated_lines": repeated(files),
+        "words_per_sentence": words_per_sentence(checkout),
+        "lines_of_experiments": lines_of_experiments(checkout),
     }
+
+
+def lines_of_experiments(checkout: Path) -> int:
+    """Counts them where they were, inside the package, and where they are, beside it."""
+    folders = (checkout / "src" / "softcount" / "experiments", checkout / "experiments")
+    return sum(path.read_text().count("\n") for folder in folders for path in folder.rglob("*.py"))
+
+
+def lines_by_part(lengths: dict[str, int]) -> dict[str, int]:
+    """Returns the lines of what came later, and of all the rest."""
+    found = dict.fromkeys((*PARTS, "the rest"), 0)
+    for name, num in lengths.items():
+        part = next((part for part, names in PARTS.items() if any(x in name for x in names)), "the rest")
+        found[part] += num
+    return found
+
+
+def repeated(files: dict[str, str], num: int = 8) -> int:
+    """Counts runs of so many equal lines of code that stand in two places, imports and blank lines aside."""
+    places: dict[tuple[str, ...], int] = {}
+    for text in files.values():
+        lines = [line.strip() for line in text.splitlines()]
+        lines = [line for line in lines if line and not line.startswith(("from ", "import ", "#"))]
+        for i in range(len(lines) - num + 1):
+            key = tuple(lines[i : i + num])
+            places[key] = places.get(key, 0) + 1
+    return sum(count > 1 for count in places.values())
+
+
+def words_per_sentence(checkout: Path) -> dict[str, float]:
+    """Returns the mean number of words per sentence of each page."""
+    spec = importlib.util.spec_from_file_location("sentences", HERE / "scripts" / "sentences.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = {}
+    for page in module.pages(checkout):
+        texts = [text for _, text in module.paragraphs(page.read_text()) if page.exists()]
+        lengths = [module.words(sentence) for text in texts for sentence in module.sentences(text)]
+        if any(lengths):
+            found[str(page.relative_to(checkout))] = round(statistics.mean(filter(None, lengths)), 1)
+    return found
 
 
 def longest(lengths: dict[str, int]) -> dict[str, Any]:
@@ -165,6 +222,9 @@ ROWS = {
     "record types (dataclasses, named tuples)": "record_types",
     "casts": "casts",
     "type-ignores": "type_ignores",
+    "runs of eight equal lines in two places": "pairs_of_repeated_lines",
+    "words per sentence, mean of the pages": "words_per_sentence",
+    "lines of experiments": "lines_of_experiments",
     "lines of the package": "lines",
     "files": "files",
 }
@@ -176,12 +236,18 @@ def table(found: dict[str, Any]) -> str:
     for title, name in ROWS.items():
         cells = [plain(found[when].get(name, COUNTED_BY_HAND.get(name, {}).get(when))) for when in TIMES]
         rows.append(f"| {title} | {' | '.join(cells)} |")
+        if name == "lines":
+            for part in (*PARTS, "the rest"):
+                cells = [plain(found[when]["lines_by_part"][part]) for when in TIMES]
+                rows.append(f"| of these {part} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 
 def plain(value: Any) -> str:
-    if isinstance(value, dict):
+    if isinstance(value, dict) and "lines" in value:
         value = value["lines"]
+    elif isinstance(value, dict):
+        return f"{statistics.mean(value.values()):.1f}"
     return f"{len(value) if isinstance(value, list) else value:,.10g}"
 
 

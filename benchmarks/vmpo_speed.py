@@ -1,6 +1,6 @@
 """How fast V-MPO trains beside Stable-Baselines3's PPO, and what the bonus costs.
 
-    python -m benchmarks.vmpo_speed                  # writes results/vmpo/speed.json
+    python -m benchmarks.vmpo_speed                  # writes results/vmpo_speed/speed.json
 
 All have the same layers (a shared one of 64 units, then 64 for the policy and 64 for the value), 32 copies
 of the same Gymnasium environment, unrolls of 20 steps and batches of 80 rows, on one thread. They take
@@ -148,7 +148,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--steps", type=int, default=6_400, help="steps of one turn")
-    parser.add_argument("--out", type=Path, default=Path("results/vmpo/speed.json"))
+    parser.add_argument("--out", type=Path, default=Path("results/vmpo_speed/speed.json"))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     started = time.monotonic()

@@ -26,8 +26,9 @@ from softcount import checkpoint
 from softcount.config import RunConfig, only_read
 from softcount.config_json import to_json, to_tree
 from softcount.runs.allocator import ALLOCATOR
+from softcount.runs.folder import CHECKPOINTS, CONFIG
 from softcount.runs.lock import empty
-from softcount.runs.run import CHECKPOINTS, CONFIG, Run
+from softcount.runs.run import Run
 
 ANSWERS = "answers.jsonl"
 

@@ -60,7 +60,7 @@ def _modules(module: griffe.Module) -> Iterator[griffe.Module]:
     if not module.name.startswith("_"):
         yield module
         for name in sorted(module.modules):
-            if not module.modules[name].is_alias:  # an import of a module is none of its parts
+            if not module.modules[name].is_alias:  # a module that another one imports, not its own
                 yield from _modules(module.modules[name])
 
 

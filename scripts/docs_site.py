@@ -22,12 +22,12 @@ from sphinx.cmd.build import main as sphinx
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Pages that stand beside `docs`, and what they are called on the site."""
-LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\]\(([^)\s]+)\)")  # never goes back: pages are long
 CODE = re.compile(r"^ *```.*?^ *```[^\n]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 MENUS = {
     "Start": ("how_it_works", "environments", "eight_rooms", "representations", "performance"),
     "Your own loop": ("own_environment", "which_bonus", "drop_in/README", "drop_in/*"),
-    "Whole agents": ("agent", "agent/*", "atari", "report", "metrics", "reliability"),
+    "Whole agents": ("agent", "agent/*", "atari", "report", "metrics", "reliability", "scale", "scale/*"),
     "The paper": ("reproduction", "reproduction/*", "paper_map", "references"),
     "Change it": (
         "architecture",

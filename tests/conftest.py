@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -11,9 +10,9 @@ import pytest
 def cluster():
     from softcount.launch.ray.cluster import connect
 
-    found = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
-    with mock.patch.dict(os.environ, found):  # processes of the cluster import what tests give them
-        started = connect(num_cpus=2, object_store_bytes=100 * 2**20)
-        cluster = started.__enter__()
-    yield cluster
-    started.__exit__(None, None, None)
+    before = os.environ.get("PYTHONPATH")
+    tests = str(Path(__file__).parent)  # processes of the cluster import what tests give them
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{tests}{os.pathsep}{before}" if before else tests)
+        with connect(num_cpus=2, object_store_bytes=100 * 2**20) as cluster:
+            yield cluster

@@ -92,3 +92,11 @@ def test_a_link_that_leads_nowhere_is_an_error(site, tmp_path, target, code, cap
         assert "search" in (tmp_path / "out/searchindex.js").read_text()
         page = (tmp_path / "out/index.html").read_text()
         assert not re.search(r"<(script|link|img)[^>]+https?://", page)  # works offline
+
+
+def test_every_module_is_on_the_reference_once_also_where_others_import_it(gathered):
+    text = "".join(path.read_text() for path in (gathered / "reference").iterdir())
+    modules = re.findall(r"^## (softcount[\w.]*)$", text, re.MULTILINE)
+    assert len(modules) == len(set(modules)) > 100
+    assert "softcount.runs.live" in modules  # which `softcount.runs.run` imports
+    assert not any(name.startswith("softcount.runs.run.") for name in modules)

@@ -30,4 +30,5 @@ def test_every_number_of_the_table_is_reported_by_a_run(tmp_path):
         reported |= {name for _, report in run.train() for name in report}
         run.close()
     elsewhere = {"eval/capped_score"}  # of worlds with known scores
+    elsewhere |= {f"runtime/{name}" for name in ("parameter_lag", "backlog", "restarts")}  # of runs on Ray
     assert {metric.name for metric in metrics.METRICS} - reported == elsewhere

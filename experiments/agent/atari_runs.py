@@ -33,6 +33,7 @@ KEPT = {
     "intrinsic_reward": "intrinsic/reward_mean",
     "accuracy": "representation/accuracy",
     "atoms": "intrinsic/atoms",
+    "policy_gain": "losses/policy_gain",
 }
 
 

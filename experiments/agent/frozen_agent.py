@@ -14,7 +14,8 @@ from typing import Any
 
 from softcount import checkpoint
 from softcount.config import RunConfig, with_fields
-from softcount.runs.run import CHECKPOINTS, Run, read_config
+from softcount.runs.folder import CHECKPOINTS
+from softcount.runs.run import Run, read_config
 from softcount.tensors import load_module
 
 

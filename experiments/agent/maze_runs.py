@@ -69,7 +69,7 @@ class Places(runs.Watch):
 
     def ask(self, run: Run, metrics: Mapping[str, float]) -> Row:
         return {
-            **take_snapshot(run.loop, self.views),
+            **take_snapshot(_here(run), self.views),
             "episodic_length": metrics.get("charts/episodic_length"),
             "success_rate": metrics.get("charts/success_rate"),
         }
@@ -80,7 +80,7 @@ class Places(runs.Watch):
 
     def sum_up(self, run: Run, answers: Sequence[Row]) -> Row:
         """Returns the maze, when each place was first seen, and the snapshots."""
-        return {**_summary(run.loop), "snapshots": list(answers)}
+        return {**_summary(_here(run)), "snapshots": list(answers)}
 
 
 def views_of_places(config: RunConfig) -> list[Array]:
@@ -88,6 +88,11 @@ def views_of_places(config: RunConfig) -> list[Array]:
     env: Any = make_env(config, 1, 0)
     rng = np.random.default_rng([config.seed, 1234])
     return [env.portray(np.arange(env.num_places), rng) for _ in range(DRAWINGS)]
+
+
+def _here(run: Run) -> LocalLoop:
+    assert isinstance(run.loop, LocalLoop)  # what is looked at lives in this process
+    return run.loop
 
 
 def take_snapshot(loop: LocalLoop, views: Sequence[Array]) -> dict[str, Any]:

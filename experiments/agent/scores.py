@@ -19,7 +19,8 @@ from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, st
 from experiments.figure import Figure
 from experiments.jobs import RESULTS, Job, Row
 from softcount import scores
-from softcount.runs.run import CONFIG, read_config, read_reports
+from softcount.runs.folder import CONFIG
+from softcount.runs.run import read_config, read_reports
 from softcount.types import Array
 
 SUITES: dict[str, Mapping[str, scores.Range]] = {"atari": scores.ATARI, "dm_hard_8": scores.DM_HARD_8}

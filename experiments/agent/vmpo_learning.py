@@ -136,6 +136,8 @@ MAZES = replace(
 )
 UNEQUAL = replace(
     MAZES,
+    env_options={**MAZES.env_options, "size": 7},  # easily found, so that only learning is in question
+    steps=300_000,
     env=",".join(f"disco-maze:layout={layout}:goal_reward={100 if layout == 3 else 1}" for layout in LAYOUTS),
 )
 ONE_MAZE = replace(VMPO_LAPTOP, env="disco-maze:layout=1", env_options=MAZES.env_options, steps=150_000)

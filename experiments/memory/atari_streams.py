@@ -3,8 +3,9 @@
 A stream of 60,000 steps, 64 copies side by side, is played to RECODE with the preset's memory, while the
 representation learns from what was seen so far, an update per 64 steps. Five times it is asked for every
 place that was seen: ρ, the rank correlation of what a visit would be paid with how rare visits were;
-identification, how often the nearest embedding of another frame is of the same place; and, for action
-prediction, how often it names an action that shows what the right one shows (`atari_stream`).
+identification, how often the nearest embedding of another frame is of the same place; noise, how far the
+frames of a place spread, as a share of the way to the next place; and, for action prediction, how often it
+names an action that shows what the right one shows (`atari_stream`). RND pays its surprise: it has ρ alone.
 """
 
 from __future__ import annotations
@@ -23,16 +24,22 @@ from experiments.figure import Figure
 from experiments.jobs import Job, Row
 from experiments.memory.atari_stream import Stream, recorded
 from softcount.bonuses.make import BonusConfig, Place, make_bonus
+from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.recode import RecodeBonusConfig
+from softcount.bonuses.surprise import SurpriseConfig
 from softcount.measure.scored_places import rank_correlation
 from softcount.presets import LAPTOP_ATARI
+from softcount.representations.acting import features_alone
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
-from softcount.types import Array, ArraySpec, DiscreteActions, Features
+from softcount.types import Array, ArraySpec, DiscreteActions, Features, map_arrays
 
 MOMENTS, PER_PLACE, AT_ONCE = 5, 8, 2048
-KINDS = ("frame", "random", "ap", "ap, fast bandwidth", "casm", "byol")
+KINDS = ("frame", "random", "ap", "ap, fast bandwidth", "casm", "byol", "rnd")
 """What is compared; "fast bandwidth" lets d²_ema follow ten times as fast."""
+
+PLAIN = SurpriseConfig(normaliser=NormaliserConfig(kind="none"))
+"""Errors as they are: neither ranks nor ratios depend on their scale."""
 
 
 def measure(kind: str, num_actions: int, seed: int = 0) -> dict[str, Any]:
@@ -44,7 +51,7 @@ def measure(kind: str, num_actions: int, seed: int = 0) -> dict[str, Any]:
     rows = []
     for t in range(len(stream.action)):
         listener.hear(t)
-        if t in moments:
+        if t in moments and listener.can_tell():
             rows.append({"step": (t + 1) * stream.action.shape[1], **listener.ask()})
     return {"rows": rows, "knowable": stream.knowable(), "num_places": len(listener.frames)}
 
@@ -63,14 +70,15 @@ class Listener:
     def __init__(self, kind: str, stream: Stream, recode: RecodeBonusConfig, seed: int) -> None:
         self.stream, self.rng = stream, np.random.default_rng(seed)
         spec = ArraySpec((*stream.observation.shape[2:], 1), "uint8")
-        settings = replace(LAPTOP_ATARI.representation, newest_channels=0)
-        actions = DiscreteActions(stream.num_actions)
-        self.learning: Any = make_representation(kind, spec, actions, settings, seed=seed)
+        newest = replace(LAPTOP_ATARI.representation, newest_channels=0)  # all that was recorded
+        self.actions = DiscreteActions(stream.num_actions)
+        self.learning: Any = make_representation(kind, spec, self.actions, newest, seed=seed)
         self.trainer = RepresentationTrainer(self.learning, LAPTOP_ATARI.trainer)
         self.acting: Any = copy.deepcopy(self.learning).eval()
         num_envs = stream.action.shape[1]
-        place = Place(dim=self.acting.dim, num_envs=num_envs, seed=seed)
-        bonus = make_bonus("recode", BonusConfig(recode=recode), place)
+        place = Place(dim=self.acting.dim, representation=kind, num_envs=num_envs, seed=seed)
+        settings = BonusConfig(recode=recode, surprise=PLAIN)
+        bonus = make_bonus("surprise" if kind == "rnd" else "recode", settings, place)
         assert bonus is not None
         self.bonus, self.ids = bonus, np.arange(num_envs)
         self.visits: dict[int, int] = {}
@@ -80,16 +88,20 @@ class Listener:
         """Counts a row of every copy, and learns once where enough was heard; last rows are not counted."""
         stream, is_kept = self.stream, ~self.stream.is_last[t]
         frames = stream.observation[t][is_kept]
-        features = Features(embedding=self.embed(frames))
-        self.bonus.observe(features, self.ids[is_kept], stream.is_first[t][is_kept])
+        features = self.represent(frames)
+        if self.bonus.can_read(features):
+            self.bonus.observe(features, self.ids[is_kept], stream.is_first[t][is_kept])
         if self.bonus.wants_observations:
             self.bonus.keep(frames)
         for place, frame in zip(stream.place[t][is_kept].tolist(), frames, strict=True):
             if place >= 0:
                 self._remember(place, frame)
+        if t > 16 and self.trainer.needs_statistics:
+            self.trainer.learn_statistics(stream.observation[:t].reshape(-1, *frames.shape[1:])[..., None])
         if t > 16 and self.trainer.update(stream.sample(t, self.rng)):
             self.acting.load_state_dict(self.trainer.acting_state())
-            if self.trainer.num_updates % LAPTOP_ATARI.recode.reembed_every == 0:
+            is_due = self.trainer.num_updates % LAPTOP_ATARI.recode.reembed_every == 0
+            if is_due and self.bonus.num_founded:
                 self._move_atoms()
 
     def _remember(self, place: int, frame: Array) -> None:
@@ -104,20 +116,21 @@ class Listener:
     def _move_atoms(self) -> None:
         num = self.bonus.num_founded
         borders = range(0, num, AT_ONCE)
-        parts = [self.embed(self.bonus.founding_observations(i, min(i + AT_ONCE, num))) for i in borders]
-        self.bonus.move_atoms(Features(embedding=np.concatenate(parts)))
+        parts = [self.represent(self.bonus.founding_observations(i, min(i + AT_ONCE, num))) for i in borders]
+        self.bonus.move_atoms(map_arrays(lambda *leaves: np.concatenate(leaves), *parts))
 
-    def embed(self, frames: Array) -> Array:
-        with torch.inference_mode():
-            shown = torch.from_numpy(np.ascontiguousarray(frames))[..., None]
-            embedding: Array = self.acting.represent(shown)[0].embedding.numpy()
-        return embedding
+    def represent(self, frames: Array) -> Features:
+        return features_alone(self.acting, np.ascontiguousarray(frames)[..., None], self.actions)
+
+    def can_tell(self) -> bool:
+        """Whether the bonus can be asked already: RND has nothing to say before its first update."""
+        return self.bonus.can_read(self.represent(self.stream.observation[0]))
 
     def ask(self) -> dict[str, Any]:
         """Judges the embedding and the memory as they are now."""
         places = np.repeat(list(self.frames), [len(kept) for kept in self.frames.values()])
-        embedding = self.embed(np.concatenate([np.stack(kept) for kept in self.frames.values()]))
-        paid = self.bonus.score(Features(embedding=embedding))
+        features = self.represent(np.concatenate([np.stack(kept) for kept in self.frames.values()]))
+        paid = self.bonus.score(features)
         means = np.array([paid[places == place].mean() for place in self.frames])
         visits = np.array([self.visits[place] for place in self.frames])
         rarest = np.argsort(visits)
@@ -125,9 +138,11 @@ class Listener:
         row = {
             "rho": rank_correlation(-visits, means),
             "rare_over_common": float(means[rarest[:fifth]].mean() / means[rarest[-fifth:]].mean()),
-            "identification": identification(embedding, places),
             "updates": self.trainer.num_updates,
         }
+        if features.embedding is not None:
+            row["identification"] = identification(features.embedding, places)
+            row["noise"] = noise(features.embedding, places)
         if hasattr(self.learning, "predictor") and hasattr(self.learning, "coding"):
             row["class_accuracy"] = class_accuracy(self.learning, self.stream)
         return {name: round(value, 4) for name, value in row.items()}
@@ -139,6 +154,19 @@ def identification(embedding: Array, places: Array) -> float:
     distances = squares[:, None] + squares - 2 * embedding.astype(np.float64) @ embedding.T
     np.fill_diagonal(distances, np.inf)
     return float((places[distances.argmin(1)] == places).mean())
+
+
+def noise(embedding: Array, places: Array) -> float:
+    """How far frames of a place are from their mean, over the way to the next place's mean; the median."""
+    numbers = np.unique(places)
+    means = np.stack([embedding[places == place].mean(0) for place in numbers]).astype(np.float64)
+    shares = []
+    for i, place in enumerate(numbers):
+        own = embedding[places == place]
+        if len(own) > 1 and len(numbers) > 1:
+            way = np.linalg.norm(np.delete(means, i, 0) - means[i], axis=1).min()
+            shares.append(np.linalg.norm(own - means[i], axis=1).mean() / max(way, 1e-12))
+    return float(np.median(shares)) if shares else float("nan")
 
 
 def class_accuracy(representation: Any, stream: Stream) -> float:
@@ -190,12 +218,17 @@ def describe(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         rho = " ".join(f"{moment['rho']:.2f}" for moment in row["rows"])
         last = row["rows"][-1]
-        known = f", right class {last['class_accuracy']:.2f}" if "class_accuracy" in last else ""
-        lines.append(
-            f"{row['num_actions']} actions, {row['kind']}: ρ {rho}, rare places paid "
-            f"{last['rare_over_common']:.1f} times common ones, "
-            f"identified {last['identification']:.2f}{known}"
-        )
+        rest = [
+            f"{title} {last[name]:.2f}"
+            for name, title in (
+                ("identification", "identified"),
+                ("noise", "noise"),
+                ("class_accuracy", "right class"),
+            )
+            if name in last
+        ]
+        paid = f"rare places paid {last['rare_over_common']:.1f} times common ones"
+        lines.append(f"{row['num_actions']} actions, {row['kind']}: " + ", ".join([f"ρ {rho}", paid, *rest]))
     for num_actions in dict.fromkeys(row["num_actions"] for row in rows):
         knowable = next(row["knowable"] for row in rows if row["num_actions"] == num_actions)
         lines.append(f"{num_actions} actions: a perfect predictor names {knowable:.2f} of them right")
@@ -206,7 +239,7 @@ FIGURE = Figure(
     name="atari_streams",
     paper="§3.2 on Montezuma's Revenge; the paper has no such figure",
     claim="Embeddings that need no learning order places by visits from the start; action prediction later.",
-    laptop_cost="two recordings of three CPU-minutes, twelve jobs of one to five",
+    laptop_cost="two recordings of three CPU-minutes, fourteen jobs of one to five",
     paper_cost="not in the paper",
     folder=FOLDER / "streams",
     jobs=jobs,

@@ -31,8 +31,9 @@ from softcount.envs.walks import Walks, walk
 from softcount.memory import RecodeConfig
 from softcount.optimiser import OptimiserConfig
 from softcount.representations import RepresentationTrainer, TrainerConfig, make_representation
+from softcount.representations.acting import features_alone
 from softcount.representations.make import GRID
-from softcount.types import Array, Features, Sequence, Step
+from softcount.types import Array, DiscreteActions, Features, Sequence, Step
 
 NUM_ENVS = 16
 WARMUP_UPDATES = 700
@@ -139,10 +140,8 @@ def _new_against_known(
 
 
 def _features(ap: Any, rnd: Any, observation: Array) -> Features:
-    tensor = torch.from_numpy(observation)
-    with torch.no_grad():
-        embedding, surprise = ap.represent(tensor)[0].embedding, rnd.represent(tensor)[0].surprise
-    return Features(embedding.numpy(), surprise.numpy())
+    own, other = (features_alone(model, observation, DiscreteActions(4)) for model in (ap, rnd))
+    return Features(own.embedding, other.surprise)
 
 
 def _traces(walks: Walks, t: int, withheld: Array, rng: np.random.Generator) -> Sequence:

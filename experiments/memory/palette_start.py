@@ -27,6 +27,7 @@ from softcount.config import with_fields
 from softcount.envs.disco_maze import MOVES, DiscoMaze, DiscoMazeConfig
 from softcount.measure.bonus_accuracy import place_noise
 from softcount.presets import LAPTOP
+from softcount.representations.acting import features_alone
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
 from softcount.torsos import GridConfig
@@ -67,9 +68,9 @@ def noise(trainer: RepresentationTrainer, env: DiscoMaze, rng: np.random.Generat
     learned = {name: value.clone() for name, value in trainer.representation.state_dict().items()}
     trainer.representation.load_state_dict(trainer.acting_state())
     places = np.arange(len(env.maze.cells))
-    with torch.no_grad():
-        looks = [torch.from_numpy(env.portray(places, rng)) for _ in range(LOOKS)]
-        x = np.stack([trainer.representation.represent(look)[0].embedding.numpy() for look in looks])  # type: ignore[call-arg, union-attr]
+    looks = [env.portray(places, rng) for _ in range(LOOKS)]
+    found = [features_alone(trainer.representation, look, env.action_spec).embedding for look in looks]
+    x = np.stack([embedding for embedding in found if embedding is not None])
     trainer.representation.load_state_dict(learned)
     distance = env.maze.distances[env.maze.cells]
     return {

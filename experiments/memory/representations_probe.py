@@ -33,6 +33,7 @@ from softcount.representations import (
     TrainerConfig,
     make_representation,
 )
+from softcount.representations.acting import features_alone
 from softcount.representations.embedding import FeedForward
 from softcount.representations.features import Metrics, Representation, masked_mean
 from softcount.representations.gated_transformer import GatedTransformerConfig
@@ -237,9 +238,7 @@ def probe(
 
 def embed(model: Any, palette: Array) -> Array:
     """Embeddings of observations given as palette indices."""
-    with torch.no_grad():
-        features, _ = model.represent(torch.from_numpy(PALETTE[palette]))
-    return np.asarray(features.embedding.double().numpy())
+    return np.asarray(features_alone(model, PALETTE[palette], DiscreteActions(4)).embedding, np.float64)
 
 
 def nearest(x: Array, labels: Array, queries: Array, k: int = 5) -> Array:

@@ -30,10 +30,11 @@ from softcount.measure.scored_places import agreement
 from softcount.memory import RecodeConfig, RecodeMemory
 from softcount.presets import LAPTOP
 from softcount.representations import RepresentationTrainer, TrainerConfig, make_representation
+from softcount.representations.acting import features_alone
 from softcount.representations.compose import Frozen
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.rnd import RandomDistillation
-from softcount.types import Array, Sequence, Step
+from softcount.types import Array, DiscreteActions, Sequence, Step
 
 NUM_ENVS = 64
 EPISODES = (15, 30, 60, 120, 240)
@@ -292,12 +293,6 @@ def _traces(walks: Walks, t: int, rng: np.random.Generator) -> Sequence:
 
 
 def _features(model: Any, observation: Array) -> tuple[Array, Array | None]:
-    num = len(observation)
-    nothing, is_first = torch.zeros(num, dtype=torch.int64), torch.ones(num, dtype=torch.bool)
-    with torch.no_grad():
-        features, _ = model.represent(
-            torch.from_numpy(observation), nothing, is_first, model.initial_state(num)
-        )
-    nowhere = np.zeros((num, model.dim or 0), np.float32)
-    embedding = nowhere if features.embedding is None else features.embedding.numpy()
-    return embedding, None if features.surprise is None else features.surprise.numpy()
+    features = features_alone(model, observation, DiscreteActions(4))
+    nowhere = np.zeros((len(observation), model.dim or 0), np.float32)
+    return nowhere if features.embedding is None else features.embedding, features.surprise

@@ -1,4 +1,4 @@
-"""The command line: train, resume, evaluate, inspect, report, watch, figure, list.
+"""The command line: train, resume, status, evaluate, inspect, report, watch, figure, list.
 
 What a command needs is imported when it is called: `softcount --help` answers at once, and in an
 install without extras.
@@ -35,6 +35,7 @@ USAGE = """usage: softcount COMMAND ...
 
   softcount train MEME-RECODE-AP --env disco-maze [--preset laptop] [--run FOLDER] [any field]
   softcount resume RUN [--steps N]       continue a run exactly where its checkpoint was taken
+  softcount status RUN                   who works on it, where, how fast
   softcount evaluate RUN [--gif FILE]    play episodes with what the run has learned
   softcount inspect RUN                  look into its memory: ages, counts, coverage, pictures
   softcount figure list | NAME           run and draw the paper's figures, or see which there are
@@ -94,7 +95,7 @@ def train(arguments: list[str]) -> int:
     import tyro
 
     from softcount.config import RunConfig
-    from softcount.options import check_words
+    from softcount.options import check_read, check_words
     from softcount.train_help import full_help, short_help
 
     first = _first_options()
@@ -103,7 +104,7 @@ def train(arguments: list[str]) -> int:
     if known.help or known.help_all:
         print((full_help if known.help_all else short_help)(default, first))
         return 0
-    _check_read(default.agent, rest)
+    check_read(default.agent, rest)
     check_words(rest, default)
     config = tyro.cli(RunConfig, args=rest, default=default, prog="softcount train")
     folder = known.run or Path("runs") / f"{_plain(config.env)}__{config.agent}__{config.seed}__{_stamp()}"
@@ -192,15 +193,32 @@ def resume(arguments: list[str]) -> int:
     parser = _parser("resume", resume)
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("--steps", type=int, help="train to this many steps in all")
-    parsed = parser.parse_args(arguments)
+    parser.epilog = "--runtime.* as of `softcount train` moves it: --runtime.kind ray, --runtime.kind local."
+    moved = [word for word in arguments if word.startswith("--runtime.")]
+    first = arguments.index(moved[0]) if moved else len(arguments)
+    parsed = parser.parse_args(arguments[:first])
     _with_allocator(arguments, "resume")
-    from softcount.runs.run import Run
+    from softcount.options import read_runtime
+    from softcount.runs.run import Run, read_config
 
-    new_values = {} if parsed.steps is None else {"steps": parsed.steps}
+    new_values: dict[str, object] = {} if parsed.steps is None else {"steps": parsed.steps}
+    if moved:
+        new_values["runtime"] = read_runtime(read_config(parsed.run), arguments[first:])
     run = Run.resume(parsed.run, **new_values)
     if run.loop.num_steps >= run.config.steps and parsed.steps is None:
         print(f"all {run.config.steps:,} steps are done; `--steps N` trains to more in all", file=sys.stderr)
     return _follow(run)
+
+
+def status(arguments: list[str]) -> int:
+    """softcount status RUN: who works on a run, where, how fast, and how often it was started anew."""
+    parser = _parser("status", status)
+    parser.add_argument("run", type=Path, help="folder of the run")
+    parsed = parser.parse_args(arguments)
+    from softcount.runs.status import describe_status
+
+    print(describe_status(parsed.run))
+    return 0
 
 
 def evaluate(arguments: list[str]) -> int:
@@ -298,6 +316,7 @@ def show_list(arguments: list[str]) -> int:
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": train,
     "resume": resume,
+    "status": status,
     "evaluate": evaluate,
     "inspect": inspect,
     "report": report,
@@ -344,20 +363,6 @@ def _with_allocator(arguments: list[str], command: str) -> None:
         return
     environment = {**os.environ, **ALLOCATOR}
     os.execve(sys.executable, [sys.executable, "-m", "softcount", command, *arguments], environment)
-
-
-def _check_read(agent: str, options: Sequence[str]) -> None:
-    """Refuses an option of a part that the agent does not read."""
-    from softcount.config import READERS, parts_read
-
-    read = parts_read(agent)
-    for option in options:
-        part = option.removeprefix("--").partition(".")[0]
-        if option.startswith("--") and part in READERS and part not in read:
-            raise UsageError(
-                f"{option.partition('=')[0]} would do nothing: {agent} does not read {part!r}, "
-                f"{READERS[part]} would; it reads {', '.join(read)}"
-            )
 
 
 def _checkout() -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from softcount.agents.meme.agent import MemeConfig
 from softcount.agents.meme.bandit import BanditConfig
@@ -25,7 +25,7 @@ from softcount.replay.config import ReplayConfig
 from softcount.representations.make import RepresentationConfig
 from softcount.representations.trainer import TrainerConfig
 from softcount.taxonomy import parse
-from softcount.validation import at_least, between, check_fields
+from softcount.validation import above, at_least, between, check_fields
 
 T = TypeVar("T")
 
@@ -64,6 +64,52 @@ class MemeRunConfig(MemeConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RuntimeConfig:
+    """Where the roles of a run live; a resumed run may change all of it."""
+
+    kind: Literal["local", "ray"] = "local"
+    """`local`: all roles in one process. `ray`: each in its own, on one machine or on many."""
+    mode: Literal["free", "deterministic"] = "free"
+    """On Ray: every actor on its own clock, or in lockstep, with the same bits as `local` but slower."""
+    address: str | None = None
+    """HOST:PORT of a Ray cluster to join; None starts one on this machine that ends with the run."""
+    num_actors: int = 2
+    """Processes that step environments, `num_envs` shared out among them."""
+    num_inference: int = 1
+    """Processes that answer actors with policies and features."""
+    batch_wait_ms: float = 4.0
+    """How long an inference worker waits for further actors before it answers those that have asked."""
+    send_rows: int = 8
+    """Rows of a trace that an actor collects before it sends them to the trainer."""
+    publish_every: int = 8
+    """Updates between two publications of parameters, of which only the newest is sent."""
+    max_lag_batches: float = 4.0
+    """How many batches the learner may be behind its replay ratio before actors have to wait."""
+    snapshot_batches: int = 2000
+    """Batches between two snapshots of the memory, after each of which its journal starts anew."""
+    call_timeout_s: float = 20.0
+    """How long a call may take before it is made again."""
+    hang_seconds: float = 60.0
+    """How long a role may be silent before it is ended and started anew."""
+    health_check: Literal["fast", "default"] = "fast"
+    """How soon a host that is cut off counts as gone: after seconds, or as Ray has it, after a minute."""
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            num_actors=at_least(1),
+            num_inference=at_least(1),
+            batch_wait_ms=at_least(0),
+            send_rows=at_least(1),
+            publish_every=at_least(1),
+            max_lag_batches=above(0),
+            snapshot_batches=at_least(1),
+            call_timeout_s=above(0),
+            hang_seconds=above(0),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """Everything that decides what a run does."""
 
@@ -96,6 +142,8 @@ class RunConfig:
     """Encoders and heads that decide which states are alike."""
     trainer: TrainerConfig = TrainerConfig()
     """How the representation learns, and which copy of it embeds."""
+    runtime: RuntimeConfig = RuntimeConfig()
+    """Where the roles live: in this process, or each in its own on Ray."""
 
     memory_per_task: bool = False
     """With several tasks: a bonus for each of them, in place of one that they share."""

@@ -80,6 +80,7 @@ METRICS = (
     Metric("losses/loss", "Agent", "Losses"),
     Metric("losses/value_loss", "Values", "Losses"),
     Metric("losses/policy_loss", "Policy", "Losses"),
+    Metric("losses/policy_gain", "Policy by its own values: 0 chance, 1 greedy", "Losses"),
     Metric("losses/td_error", "TD error", "Losses"),
     Metric("losses/value", "V-MPO: values", "Losses"),
     Metric("losses/policy", "V-MPO: policy", "Losses"),
@@ -92,6 +93,9 @@ METRICS = (
     Metric("charts/SPS", "Actor steps per second", "Speed", "count"),
     Metric("charts/updates", "Updates of the learner", "Speed", "count", compared="Updates"),
     Metric("replay/ratio", "Replay ratio", "Speed"),
+    Metric("runtime/parameter_lag", "On Ray: updates since the parameters that acted", "Speed"),
+    Metric("runtime/backlog", "On Ray: batches that the learner is behind", "Speed"),
+    Metric("runtime/restarts", "On Ray: roles started anew", "Speed", "count"),
 )  # fmt: skip
 """Every number that is shown, group by group, in the order in which it is shown."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union
 
-from softcount.config import READERS, RunConfig, parts_read
+from softcount.config import READERS, RunConfig, RuntimeConfig, parts_read
 from softcount.hints import nearest
 from softcount.parser import UsageError
 
@@ -176,3 +176,26 @@ def _kebab(kind: Any) -> str:
     if kind is type(None):
         return "None"
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", kind.__name__).lower()
+
+
+def check_read(agent: str, options: Sequence[str]) -> None:
+    """Refuses an option of a part that the agent does not read."""
+    read = parts_read(agent)
+    for option in options:
+        part = option.removeprefix("--").partition(".")[0]
+        if option.startswith("--") and part in READERS and part not in read:
+            raise UsageError(
+                f"{option.partition('=')[0]} would do nothing: {agent} does not read {part!r}, "
+                f"{READERS[part]} would; it reads {', '.join(read)}"
+            )
+
+
+def read_runtime(config: RunConfig, words: Sequence[str]) -> RuntimeConfig:
+    """Reads where a run is to go on, from `--runtime.*`; what is not said stays as it was."""
+    import tyro
+
+    other = [word for word in words if word.startswith("--") and not word.startswith("--runtime.")]
+    if other:
+        raise UsageError(f"{other[0]} stands after --runtime options; expected it before them")
+    check_words(words, config)
+    return tyro.cli(RunConfig, args=words, default=config, prog="softcount resume").runtime

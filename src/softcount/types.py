@@ -127,9 +127,13 @@ class Sample(NamedTuple):
 class Source(Protocol):
     """Where a learner's batches come from: a replay, or an on-policy queue."""
 
-    def add(self, row: Step, state: Any) -> None: ...  # one row of every environment, and the state before it
+    def add(self, row: Step, state: Any, env_ids: Array | None = None) -> None:
+        """Takes one row of every environment, or of those with these numbers, and the states before it."""
+
     def due(self) -> bool: ...  # should the learner take a batch now?
+    def backlog(self) -> float: ...  # how many batches it should have taken by now and has not
     def is_strict(self) -> bool: ...  # must what was learned act before the next row comes?
+    def is_on_policy(self) -> bool: ...  # must all environments give equally many rows?
     def sample(self) -> Sample: ...
     def reprioritise(self, ids: Array, priorities: Array) -> None: ...
     def num_parts(self) -> int: ...  # of all observations that are kept, to be looked through one by one

@@ -9,7 +9,7 @@ from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.place_count import PlaceCount
 from softcount.bonuses.recode import Recode, RecodeBonusConfig
 from softcount.config import with_fields
-from softcount.launch import local
+from softcount.launch import learning
 from softcount.memory import RecodeConfig
 from softcount.roles.memory_server import MemoryServer
 from softcount.runs.run import make_loop
@@ -108,7 +108,7 @@ def test_nothing_can_be_taken_before_something_was_kept():
 
 
 def test_the_loop_moves_atoms_after_every_so_many_updates_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(local, "AT_ONCE", 7)
+    monkeypatch.setattr(learning, "AT_ONCE", 7)
     loop = make_loop(with_fields(TINY, {"recode.reembed_every": 5, "overlap": False}))
     server, moved, sizes = loop.roles.memory, [], []
     move, take = server.move_atoms, server.founding_observations

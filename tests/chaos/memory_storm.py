@@ -122,11 +122,11 @@ class Supervised:
         self.answered_at = time.monotonic()
         self._lock = threading.Lock()
 
-    def look(self) -> dict | None:
+    def look(self, timeout_s: float = 1.0) -> dict | None:
         """Pings; returns what it says. One that does not answer for long is killed."""
         with self._lock:
             try:
-                pulse = ray.get(self.handle.ping.remote(), timeout=1.0)
+                pulse = ray.get(self.handle.ping.remote(), timeout=timeout_s)
             except RayError:
                 if self.may_kill and self.pid is not None and time.monotonic() - self.answered_at > HANG_S:
                     with suppress(ProcessLookupError):
@@ -138,7 +138,7 @@ class Supervised:
             return {"position": pulse.position, "epoch": pulse.epoch, "problem": pulse.problem}
 
     def answers(self) -> bool:
-        return self.look() is not None
+        return self.look(0.2) is not None  # a ping that was sent to the dead one is not waited for
 
 
 def ride_out(settings: Settings, cluster, folder: Path) -> dict:

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 from softcount.envs.atari import Atari, AtariConfig
-from softcount.envs.atari_places import PLACES, QbertPlaces
+from softcount.envs.atari_places import PLACES, GravitarPlaces, QbertPlaces, SolarisPlaces
 from softcount.envs.families import EIGHT_GAMES
 
-NOOP, RIGHT, LEFT, DOWN = 0, 3, 4, 5
+NOOP, FIRE, UP, RIGHT, LEFT, DOWN = range(6)
+SHIP = (101, 183, 217)
+
+
+FEWEST = {"pitfall": 1, "solaris": 1}
+"""Places that 200 steps of chance show in games whose places are whole rooms; 4 in all others."""
 
 
 def start(game):
@@ -17,8 +22,8 @@ def start(game):
     return env, env.reset(seed=0)[1]
 
 
-def test_six_of_the_eight_games_have_places_and_one_tells_deaths():
-    assert set(PLACES) == set(EIGHT_GAMES) - {"gravitar", "solaris"}
+def test_all_eight_games_have_places_and_one_tells_deaths():
+    assert set(PLACES) == set(EIGHT_GAMES)
     assert [game for game in PLACES if PLACES[game]().tells_deaths] == ["montezuma_revenge"]
 
 
@@ -33,7 +38,7 @@ def test_places_lie_on_the_map_and_change_as_one_plays(game):
         if is_over:
             env.reset()
     seen.discard(-1)
-    assert len(seen) >= (1 if game == "pitfall" else 4)
+    assert len(seen) >= FEWEST.get(game, 4)
     rows, columns = env.map_shape
     cells = {env.cell_of(place) for place in seen}
     assert len(cells) == len(seen)
@@ -75,3 +80,50 @@ def test_qbert_jumps_from_cube_to_cube():
     for (row, column), (next_row, next_column) in itertools.pairwise(cells):
         assert abs(next_row - row) == abs(next_column - column) == 1  # jumps are diagonal
     assert len({QbertPlaces().cell_of(place) for place in range(21)}) == 21
+
+
+def test_gravitars_cell_is_where_the_ship_is_on_the_screen():
+    env = Atari(AtariConfig(game="gravitar", max_noops=0, max_pool=False, colour=True))
+    env.reset(seed=0)
+    rng, looked_at, screens = np.random.default_rng(1), 0, set()
+    for action in np.repeat(rng.integers(18, size=120), 4).tolist():
+        picture, _, is_over, _, info = env.step(action)
+        if is_over:
+            env.reset()
+            continue
+        ship = np.argwhere((picture == SHIP).all(-1))
+        ship = ship[ship[:, 0] >= 25]  # below the score
+        if not 5 <= len(ship) <= 16 or ship.std(0).max() > 3:
+            continue  # there are fragments, or fuel of the same colour
+        y, x = ship.mean(0)
+        screen, cell = divmod(info["place"], 400)
+        assert abs(8 * (cell % 20) + 4 - (x - 4)) <= 7  # half a cell, and the ship's own width
+        assert abs(8 * (cell // 20) + 4 - (y - 32)) <= 8
+        looked_at += 1
+        screens.add(screen)
+    assert looked_at > 100
+    assert len(screens) > 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "planet", "screen"),
+    [(2, 0, 0), (2, 128, 0), (5, 0, 1), (4, 128, 2), (3, 0, 3), (3, 3, 6), (3, 4, 7)],
+)
+def test_gravitars_screens_are_told_apart(kind, planet, screen):
+    places = GravitarPlaces()
+    place = places.place({1: kind, 2: planet, 30: 17, 32: 41})
+    assert divmod(place, 400) == (screen, 5 * 20 + 2)
+    assert places.cell_of(place) == (screen // 4 * 20 + 5, screen % 4 * 20 + 2)
+
+
+def test_gravitar_without_a_flight_is_no_place():
+    assert GravitarPlaces().place({1: 0, 2: 0, 30: 17, 32: 41}) == -1
+
+
+def test_solaris_sectors_are_those_of_its_scanner():
+    """The first four were read off the scanner's picture, where a cross marks the ship; the rest follow."""
+    places = SolarisPlaces()
+    shown = {21: (4, 2), 22: (4, 1), 16: (5, 1), 28: (3, 1), 20: (4, 3), 0: (7, 5), 47: (0, 0)}
+    assert {byte: places.cell_of(places.place({8: byte})) for byte in shown} == shown
+    assert places.place({8: 48}) == -1
+    assert start("solaris")[1]["place"] == places.place({8: 21})

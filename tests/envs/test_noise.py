@@ -3,7 +3,7 @@ import pytest
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
 from softcount.envs.disco_maze_gym import DiscoMazeEnv
-from softcount.envs.make import make
+from softcount.envs.make import make, make_env
 from softcount.envs.noise import DRIFT, NoisyVector
 from softcount.envs.noise_gym import NoisePanel
 
@@ -88,6 +88,9 @@ def test_noise_of_every_kind_continues_where_it_was_saved(noise):
 def test_an_unknown_kind_of_noise_names_the_kinds():
     with pytest.raises(ValueError, match="noise is 'loud'; expected one of fresh, drift, channel, still"):
         make("noisy-disco-maze", noise="loud")
+    assert make_env("noisy-disco-maze", size=7, noise="fresh").reset()[0].shape == (14, 7, 3)
+    with pytest.raises(ValueError, match="expected `make` for noise of other kinds"):
+        make_env("noisy-disco-maze", noise="drift")
 
 
 def test_only_images_can_carry_noise():

@@ -141,7 +141,7 @@ def test_relabelled_targets_are_todays_scores_and_withheld_rows_stay_unpaid():
         loop.step()
     sample = loop.roles.replay.sample()
     steps = sample.sequence.steps
-    targets = loop._relabelled(sample)
+    targets = loop._relabelled(sample)[0]
     embedding = loop.roles.inference.embed(steps.observation.reshape(-1, 7, 7, 3)).embedding
     expected = loop.roles.memory.bonus.memories()[""].score(embedding).reshape(targets.shape)
     is_paid = ~steps.is_first & ~steps.is_terminal

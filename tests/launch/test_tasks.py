@@ -11,7 +11,9 @@ from softcount import store
 from softcount.envs.tasks import TaskVector
 from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation
-from softcount.runs.run import METRICS, Run, _describe_scores, make_loop
+from softcount.runs.describe import describe_scores
+from softcount.runs.folder import METRICS
+from softcount.runs.run import Run, make_loop
 
 MAZES = "disco-maze:layout=1,disco-maze:layout=2"
 CONFIG = replace(
@@ -92,7 +94,7 @@ def evaluation_of(*returns):
 def test_scores_are_capped_task_by_task_and_then_averaged():
     tasks = "dm-hard-8/push_blocks", "atari/montezuma_revenge", "atari/pitfall"
     evaluation = evaluation_of([8.4, 0.0], [4753.3, 99_999.0], [-229.4, -9_999.0])
-    assert _describe_scores(evaluation, tasks) == {
+    assert describe_scores(evaluation, tasks) == {
         "eval/capped_score/dm-hard-8/push_blocks": 0.5,
         "eval/capped_score/atari/montezuma_revenge": 1.0,  # of the mean return: ten times a person's
         "eval/capped_score/atari/pitfall": 0.0,  # below a random policy's
@@ -102,10 +104,10 @@ def test_scores_are_capped_task_by_task_and_then_averaged():
 
 def test_there_is_no_mean_score_where_people_played_only_some_of_the_tasks():
     tasks = "dm-hard-8/push_blocks", "eight-rooms/push_blocks"
-    scores = _describe_scores(evaluation_of([4.2], [8.4]), tasks)
+    scores = describe_scores(evaluation_of([4.2], [8.4]), tasks)
     assert scores == {"eval/capped_score/dm-hard-8/push_blocks": 0.5}
-    assert _describe_scores(evaluation_of([1.0]), ("disco-maze",)) == {}
-    assert _describe_scores(evaluation_of([4.2]), tasks[:1]) == {"eval/capped_score": 0.5}
+    assert describe_scores(evaluation_of([1.0]), ("disco-maze",)) == {}
+    assert describe_scores(evaluation_of([4.2]), tasks[:1]) == {"eval/capped_score": 0.5}
 
 
 @pytest.mark.parametrize("clip_rewards", [False, True])

@@ -15,7 +15,9 @@ from softcount import store
 from softcount.agents.body import inputs_of
 from softcount.agents.vmpo.network import VmpoNetwork
 from softcount.launch.build import build, build_evaluator
-from softcount.runs.run import METRICS, Run, make_loop
+from softcount.runs.folder import METRICS
+from softcount.runs.playback import evaluate_run
+from softcount.runs.run import Run, make_loop
 from softcount.taxonomy import EMBEDDINGS, ON_EMBEDDINGS, WHOLE
 from softcount.tensors import load_module, to_tensors
 from softcount.types import map_arrays
@@ -271,6 +273,10 @@ def test_a_run_of_two_tasks_reports_each_and_resumes_from_its_folder(tmp_path):
     row = rows[0][-1]
     assert {f"eval/return/disco-maze:layout={n}" for n in (1, 2)} <= row.keys()
     assert row["losses/kl_distance"] >= 0
+    said = evaluate_run(tmp_path / "whole", 3, None).splitlines()
+    assert said[0].endswith("actions drawn from its policy, 4 episodes")  # two of each task
+    assert said[1::3] == ["  disco-maze:layout=1", "  disco-maze:layout=2"]
+    assert [line.split()[0] for line in said[2:4] + said[5:]] == ["return", "length"] * 2
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def outcome_of(answer: dict[str, Any]) -> tuple[str, str | None]:
     """Reads how the tests ended: a mutant must be noticed by a test, not by failing to import."""
     if answer["is_late"]:
         return HUNG, answer["last"]
-    if answer["exit"] < 0:
+    if answer["exit"] < 0 or (answer["exit"] == FAILED and not answer["failed"]):
         return CRASHED, answer["last"]
     if answer["exit"] == FAILED:
         return KILLED, answer["failed"][0]

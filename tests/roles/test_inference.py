@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from softcount.roles.actor import Request
-from softcount.roles.inference import Inference
+from softcount.roles.inference import Inference, Parameters
 from softcount.types import DiscreteActions, Features
 
 ACTIONS = DiscreteActions(5)
@@ -76,3 +76,13 @@ def test_a_request_brings_its_history_to_the_representation_and_takes_its_state_
     reply = worker()(request())
     np.testing.assert_array_equal(reply.features.embedding, [[0, 4, 0], [1, 0, 100], [0, 2, 200]])
     np.testing.assert_array_equal(reply.feature_state[0], [1, 101, 201])
+
+
+def test_the_policy_that_was_loaded_last_acts_also_when_an_earlier_one_comes_back():
+    network = nn.Linear(1, 1, bias=False)
+    network.evaluating = lambda: network
+    inference = Inference(network, None, ACTIONS)
+    one, two = (Parameters({"weight": np.full((1, 1), x, np.float32)}, None) for x in (1.0, 2.0))
+    for parameters, weight in ((one, 1), (one, 1), (two, 2), (one, 1), (two, 2)):
+        inference.load(parameters)
+        assert network.weight.item() == weight

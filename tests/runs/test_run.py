@@ -20,6 +20,7 @@ from softcount.config_json import to_json
 from softcount.metrics import TIMING_PREFIX
 from softcount.presets import suited
 from softcount.roles.actor import Episode
+from softcount.runs import describe
 from softcount.runs import run as run_module
 from softcount.runs.metrics_log import read_metrics
 from softcount.runs.run import Run
@@ -276,7 +277,7 @@ def test_reports_of_after_the_checkpoint_are_forgotten_when_a_run_goes_on(run_fo
 
 def test_reports_are_means_over_episodes_and_success_is_extrinsic():
     episodes = [Episode(2.0, 0.5, 10, 0, 0), Episode(0.0, 7.0, 20, 1, 0), Episode(-1.0, 0.0, 60, 1, 0)]
-    found = run_module._describe_episodes(episodes, ("near", "far"))
+    found = describe.describe_episodes(episodes, ("near", "far"))
     measures = ("episodic_return", "intrinsic_return", "episodic_length", "success_rate")
     expected = {"": (1 / 3, 2.5, 30, 1 / 3), "/near": (2, 0.5, 10, 1), "/far": (-0.5, 3.5, 40, 0)}
     for task, numbers in expected.items():

@@ -7,9 +7,10 @@
     Private Eye          a street and a cell             byte 92               63, 86 (upwards)
     Venture              a room and a cell, level apart  byte 90 (8: outside)  85, 26
     Q*bert               one of 21 cubes                                       43, 67
+    Gravitar             a screen and a cell of 8 × 8    bytes 1, 2            30, 32
+    Solaris              one of a quadrant's 48 sectors  byte 8
 
-Cells are 8 pixels wide. Each was looked at in pictures (`docs/atari.md`). Gravitar and Solaris have no places
-here: what their bytes mean is not known to us. Where a place cannot be told it is −1.
+Cells are 8 pixels wide. Each was looked at in pictures (`docs/atari.md`). A place that cannot be told is −1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from softcount.types import Array
 
@@ -190,6 +191,63 @@ class QbertPlaces(WithoutDeaths):
         return line, 5 - line + 2 * (place - line * (line + 1) // 2)
 
 
+class GravitarPlaces(WithoutDeaths):
+    """The screen and a cell of it: the map of planets, saucers in space, the reactor, then each planet.
+
+    >>> places = GravitarPlaces()
+    >>> [places.place({1: kind, 2: 0, 30: 9, 32: 20}) for kind in (2, 5, 4, 3)]
+    [41, 441, 841, 1241]
+    """
+
+    num_places: int | None = None
+    rows, columns = 20, 20  # x is 3-152 in flight, y 5-156
+    map_kind, planet_kind = 2, 3
+    screens: ClassVar[Mapping[int, int]] = {
+        map_kind: 0,
+        5: 1,
+        4: 2,
+        planet_kind: 3,
+    }  # byte 1: number of the screen
+    screens_per_line, num_planets = 4, 5
+    map_shape: tuple[int, int] = (2 * rows, screens_per_line * columns)
+
+    def place(self, ram: Any) -> int:
+        """Numbers screens times cells; other values of byte 1 are no flight."""
+        kind = int(ram[1])
+        if kind not in self.screens:
+            return -1
+        screen = self.screens[kind]
+        if kind == self.planet_kind:
+            screen += min(int(ram[2]), self.num_planets - 1)
+        row, column = (min(int(ram[byte]) // CELL_PIXELS, self.rows - 1) for byte in (32, 30))
+        return (screen * self.rows + row) * self.columns + column
+
+    def cell_of(self, place: int) -> tuple[int, int]:
+        """Lays the screens out in two lines."""
+        rest, column = divmod(place, self.columns)
+        screen, row = divmod(rest, self.rows)
+        line, along = divmod(screen, self.screens_per_line)
+        return line * self.rows + row, along * self.columns + column
+
+
+class SolarisPlaces(WithoutDeaths):
+    """The sector that the ship is in or flies to, as the scanner shows it; quadrants are not told apart.
+
+    >>> SolarisPlaces().place({8: 21}), SolarisPlaces().cell_of(26)  # where a game starts
+    (26, (4, 2))
+    """
+
+    num_places: int | None = 48
+    map_shape: tuple[int, int] = (8, 6)
+
+    def place(self, ram: Any) -> int:
+        """Counts from the top left; the console does from the bottom right."""
+        return 47 - int(ram[8]) if int(ram[8]) < 48 else -1
+
+    def cell_of(self, place: int) -> tuple[int, int]:
+        return divmod(place, self.map_shape[1])
+
+
 PLACES: dict[str, Any] = {
     "montezuma_revenge": MontezumaPlaces,
     "pitfall": PitfallPlaces,
@@ -224,5 +282,7 @@ PLACES: dict[str, Any] = {
         rooms_per_line=3,
     ),
     "qbert": QbertPlaces,
+    "gravitar": GravitarPlaces,
+    "solaris": SolarisPlaces,
 }
 """Makers of places by game."""

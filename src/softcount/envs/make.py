@@ -106,6 +106,8 @@ def make_env(name: str, **options: Any) -> gymnasium.Env[Any, Any]:
     if name.startswith(NOISY):
         from softcount.envs.noise_gym import NoisePanel
 
+        if options.pop("noise", "fresh") != "fresh":
+            raise ValueError(f"one copy of {name} has fresh noise; expected `make` for noise of other kinds")
         return NoisePanel(make_env(name.removeprefix(NOISY), **options))
     if name == "disco-maze":
         from softcount.envs.disco_maze_gym import DiscoMazeEnv

@@ -1,11 +1,11 @@
 """From a configuration to roles: the one place where everything is put together.
 
-What is special about an agent stands in one function of `AGENTS`; the rest is common to all.
+Each role has a function of its own, because roles may live in processes of their own. What is special
+about an agent stands in the functions of its entry of `AGENTS`; the rest is common to all.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,14 +28,14 @@ from softcount.replay.sequences import SequenceReplay
 from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
-from softcount.roles.actor import Actor
+from softcount.roles.actor import Actor, num_places
 from softcount.roles.evaluator import Evaluator
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner
 from softcount.roles.replay_server import ReplayServer
 from softcount.taxonomy import Recipe, parse
 from softcount.tensors import to_arrays
-from softcount.types import Source, VectorEnv
+from softcount.types import ActionSpec, Array, ObservationSpec, Source, VectorEnv
 
 
 class Seeds(NamedTuple):
@@ -51,13 +51,21 @@ class Seeds(NamedTuple):
     evaluation: int
 
 
-class Parts(NamedTuple):
-    """What an agent brings."""
+class Specs(NamedTuple):
+    """What roles need to know of a world before they see it."""
 
-    agent: Agent
-    network: ActingNetwork
-    behaviour: Behaviour
-    source: Source
+    observation: ObservationSpec
+    action: ActionSpec
+    task_names: tuple[str, ...]
+
+
+class Makers(NamedTuple):
+    """What an agent brings, each part made apart from the others: they may live in different processes."""
+
+    agent: Callable[[RunConfig, Specs, Seeds], Agent]
+    network: Callable[[RunConfig, Specs], ActingNetwork]
+    behaviour: Callable[[RunConfig, Specs, Seeds, Array], Behaviour]  # of the environments with these numbers
+    source: Callable[[RunConfig, Specs, Seeds], Source]
 
 
 def seeds_of(seed: int) -> Seeds:
@@ -80,82 +88,172 @@ def make_env(config: RunConfig, num_envs: int, seed: int) -> VectorEnv:
     return make(config.env, num_envs=num_envs, seed=seed, **config.env_options)
 
 
+def specs_of(env: VectorEnv) -> Specs:
+    return Specs(env.observation_spec, env.action_spec, env.task_names)
+
+
+def look_at_world(config: RunConfig) -> tuple[Specs, int | None]:
+    """Returns specs and number of places of a world, from one copy of each task, which are closed again."""
+    env = make_env(config, len(parse_tasks(config.env)), 0)
+    try:
+        return specs_of(env), num_places(env, env.reset(0))
+    finally:
+        env.close()
+
+
 def build(config: RunConfig) -> Roles:
-    """Builds all roles of a run."""
-    recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
+    """Builds all roles of a run, in one process."""
+    check(config)
+    env = make_env(config, config.num_envs, seeds_of(config.seed).env)
+    specs = specs_of(env)
+    inference = build_inference(config, specs)
+    return Roles(
+        actor=build_actor(config, specs, inference, env=env),
+        inference=inference,
+        memory=plan_of(config, specs, inference.dim).build(),
+        replay=build_source(config, specs),
+        learner=build_learner(config, specs),
+    )
+
+
+def check(config: RunConfig) -> None:
+    """Refuses what cannot be trained."""
+    recipe = parse_agent(config.agent)
     if config.meme.relabel and recipe.bonus in ("episodic", "ngu"):
         raise ValueError(
             f"relabel is on, but the pay of {config.agent} depends on the episode and cannot be asked later; "
             "switch it off with --meme.no-relabel"
         )
-    env = make_env(config, config.num_envs, seeds.env)
-    parts = AGENTS[str(recipe.agent)](config, env, seeds)
-    representation = build_representation(recipe, env, config, seeds.representation)
-    trainer = None if representation is None else RepresentationTrainer(representation, config.trainer)
-    dim = None if trainer is None else trainer.representation.dim
-    plan = plan_memory(config, recipe, env.task_names, dim, seeds.memory)
-    bonus = plan.make_bonus()
-    inference = Inference(parts.network, copy.deepcopy(representation), env.action_spec, config.device)
+
+
+def build_inference(config: RunConfig, specs: Specs) -> Inference:
+    """Networks that act; they wait for a learner's parameters."""
+    recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
+    network = AGENTS[str(recipe.agent)].network(config, specs)
+    representation = build_representation(recipe, specs, config, seeds.representation)
+    return Inference(network, representation, specs.action, config.device)
+
+
+def build_actor(
+    config: RunConfig,
+    specs: Specs,
+    inference: Inference,
+    env_ids: Array | None = None,
+    *,
+    env: VectorEnv | None = None,
+) -> Actor:
+    """An actor of some environments, numbered among those of all actors, or of all of them.
+
+    What each environment draws and plays follows from its number.
+    """
+    recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
+    ids = np.arange(config.num_envs) if env_ids is None else np.asarray(env_ids)
+    if env is None:
+        env = make_env(config, len(ids), _seed_of_share(seeds.env, ids))
     actor = Actor(
         env,
-        parts.behaviour,
-        state=inference.initial_state(config.num_envs),
-        feature_state=inference.initial_feature_state(config.num_envs),
-        seed=seeds.actor,
+        AGENTS[str(recipe.agent)].behaviour(config, specs, seeds, ids),
+        state=inference.initial_state(len(ids)),
+        feature_state=inference.initial_feature_state(len(ids)),
+        seed=_seed_of_share(seeds.actor, ids),
+        env_ids=ids,
     )
     if recipe.bonus == "place_count" and actor.timestep.place is None:
         raise ValueError(f"true counts need a world that knows its places; {config.env} does not")
-    is_late = bonus is not None and bonus.paid_in == "learning"  # one owner each
-    return Roles(
-        actor=actor,
-        inference=inference,
-        memory=plan.serve(bonus),
-        replay=parts.source,
-        learner=Learner(
-            parts.agent,
-            trainer,
-            bonus=bonus if is_late else None,
-            terminal_observations=config.terminal_observations,
-        ),
+    return actor
+
+
+def _seed_of_share(seed: int, env_ids: Array) -> int:
+    """The run's own seed for whoever holds the first environment, another for each of the others."""
+    first = int(env_ids[0])
+    return int(np.random.SeedSequence([seed, first]).generate_state(1)[0]) if first else seed
+
+
+def plan_of(config: RunConfig, specs: Specs, dim: int | None) -> MemoryPlan:
+    """What the memory that all actors share is made of; `dim` is the size of embeddings."""
+    return plan_memory(config, parse_agent(config.agent), specs.task_names, dim, seeds_of(config.seed).memory)
+
+
+def build_source(config: RunConfig, specs: Specs) -> Source:
+    """Where the learner's batches come from."""
+    return AGENTS[str(parse_agent(config.agent).agent)].source(config, specs, seeds_of(config.seed))
+
+
+def build_learner(config: RunConfig, specs: Specs) -> Learner:
+    """What learns: agent, representation, and a bonus that is paid in learning."""
+    recipe, seeds = parse_agent(config.agent), seeds_of(config.seed)
+    agent = AGENTS[str(recipe.agent)].agent(config, specs, seeds)
+    representation = build_representation(recipe, specs, config, seeds.representation)
+    trainer = None if representation is None else RepresentationTrainer(representation, config.trainer)
+    bonus = None
+    if recipe.bonus == "surprise":  # the only kind that may be paid in learning; one owner each
+        bonus = plan_of(config, specs, None).make_bonus()
+    return Learner(
+        agent,
+        trainer,
+        bonus=bonus if bonus is not None and bonus.paid_in == "learning" else None,
+        terminal_observations=config.terminal_observations,
     )
 
 
-def build_meme(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
-    """MEME: a replay, a bandit and an ε for each environment."""
+def _meme(config: RunConfig, specs: Specs, seeds: Seeds) -> Agent:
+    return Meme(specs.observation, specs.action, config.meme, seed=seeds.agent, device=config.device)
+
+
+def _acting_meme(config: RunConfig, specs: Specs) -> ActingNetwork:
+    return ActingMeme(specs.observation, specs.action, config.meme)
+
+
+def _mixture_behaviour(config: RunConfig, specs: Specs, seeds: Seeds, env_ids: Array) -> Behaviour:
+    """A bandit and an ε for each environment."""
     meme = config.meme
-    agent = Meme(env.observation_spec, env.action_spec, meme, seed=seeds.agent, device=config.device)
-    network = ActingMeme(env.observation_spec, env.action_spec, meme)
-    bandit_seeds = np.random.SeedSequence(seeds.bandits).generate_state(config.num_envs)
-    behaviour = MixtureBehaviour(
+    bandit_seeds = np.random.SeedSequence(seeds.bandits).generate_state(config.num_envs)[env_ids]
+    return MixtureBehaviour(
         [Bandit(meme.network.num_mixtures, meme.bandit, seed=int(s)) for s in bandit_seeds],
-        epsilon_ladder(config.num_envs, meme.epsilon_base, meme.epsilon_power),
+        epsilon_ladder(config.num_envs, meme.epsilon_base, meme.epsilon_power)[env_ids],
         evaluation_epsilon=meme.evaluation_epsilon,
     )
-    state = tuple(to_arrays(network.initial_state(1), copy=True))
-    replay = SequenceReplay(meme.replay, config.num_envs, env.observation_spec, state=state)
-    source = ReplayServer(replay, meme.batch_size, seeds.replay, importance_exponent=meme.importance_exponent)
-    return Parts(agent, network, behaviour, source)
 
 
-def build_vmpo(config: RunConfig, env: VectorEnv, seeds: Seeds) -> Parts:
-    """V-MPO: a queue of fresh unrolls, and a policy that actions are drawn from."""
-    vmpo, num_tasks = config.vmpo, len(env.task_names)
-    agent = Vmpo(
-        env.observation_spec,
-        env.action_spec,
-        vmpo,
-        num_tasks=num_tasks,
+def _replay(config: RunConfig, specs: Specs, seeds: Seeds) -> Source:
+    meme = config.meme
+    state = tuple(to_arrays(_acting_meme(config, specs).initial_state(1), copy=True))
+    replay = SequenceReplay(meme.replay, config.num_envs, specs.observation, state=state)
+    return ReplayServer(replay, meme.batch_size, seeds.replay, importance_exponent=meme.importance_exponent)
+
+
+def _vmpo(config: RunConfig, specs: Specs, seeds: Seeds) -> Agent:
+    return Vmpo(
+        specs.observation,
+        specs.action,
+        config.vmpo,
+        num_tasks=len(specs.task_names),
         seed=seeds.agent,
         device=config.device,
     )
-    num_values = num_tasks if vmpo.value_per_task else 1
-    network = ActingVmpo(env.observation_spec, env.action_spec, vmpo.network, num_tasks=num_values)
-    behaviour = SamplingBehaviour(agent.distribution, env.num_envs, evaluates_greedily=vmpo.evaluation_greedy)
+
+
+def _acting_vmpo(config: RunConfig, specs: Specs) -> ActingVmpo:
+    num_values = len(specs.task_names) if config.vmpo.value_per_task else 1
+    return ActingVmpo(specs.observation, specs.action, config.vmpo.network, num_tasks=num_values)
+
+
+def _sampling_behaviour(config: RunConfig, specs: Specs, seeds: Seeds, env_ids: Array) -> Behaviour:
+    """A policy that actions are drawn from."""
+    distribution = _acting_vmpo(config, specs).distribution
+    greedy = config.vmpo.evaluation_greedy
+    return SamplingBehaviour(distribution, len(env_ids), evaluates_greedily=greedy)
+
+
+def _queue(config: RunConfig, specs: Specs, seeds: Seeds) -> Source:
+    """A queue of fresh unrolls."""
+    vmpo, num_tasks = config.vmpo, len(specs.task_names)
     queue = OnPolicyQueue(
-        vmpo.unroll_length, vmpo.batch_size, env.num_envs, seed=seeds.replay, is_strict=vmpo.strict
+        vmpo.unroll_length, vmpo.batch_size, config.num_envs, seed=seeds.replay, is_strict=vmpo.strict
     )
-    queue.share_of(env.task_ids)  # says now what the first batch would
-    return Parts(agent, network, behaviour, queue)
+    tasks = np.repeat(np.arange(num_tasks), config.num_envs // num_tasks)
+    queue.share_of(tasks)  # says now what the first batch would
+    return queue
 
 
 def plan_memory(
@@ -179,15 +277,13 @@ def plan_memory(
     )
 
 
-def build_representation(
-    recipe: Recipe, env: VectorEnv, config: RunConfig, seed: int
-) -> Representation | None:
+def build_representation(recipe: Recipe, specs: Specs, config: RunConfig, seed: int) -> Representation | None:
     """The representation that a name asks for; None where it asks for none."""
     if recipe.representation == "none":
         return None
     kind = recipe.representation_kind
     settings = config.representation
-    module = make_representation(kind, env.observation_spec, env.action_spec, settings, seed=seed)
+    module = make_representation(kind, specs.observation, specs.action, settings, seed=seed)
     return module.to(config.device)
 
 
@@ -203,4 +299,8 @@ def build_evaluator(config: RunConfig, inference: Inference) -> Evaluator:
     return Evaluator(env, inference)
 
 
-AGENTS: dict[str, Callable[[RunConfig, VectorEnv, Seeds], Parts]] = {"meme": build_meme, "vmpo": build_vmpo}
+AGENTS = {
+    "meme": Makers(_meme, _acting_meme, _mixture_behaviour, _replay),
+    "vmpo": Makers(_vmpo, _acting_vmpo, _sampling_behaviour, _queue),
+}
+"""Who is special about what: the rest is common to all agents."""

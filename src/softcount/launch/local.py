@@ -10,26 +10,20 @@ of the two is faster, nor on whether they overlap at all.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import numpy as np
-
-from softcount.measure.coverage import Coverage
+from softcount.launch.acting import act
+from softcount.launch.learning import Learning
 from softcount.roles.actor import Actor
+from softcount.roles.evaluator import Evaluator
 from softcount.roles.inference import Inference
 from softcount.roles.learner import Learner, Update
 from softcount.roles.memory_server import MemoryServer
-from softcount.stats import Means
-from softcount.types import Array, Sample, Source, State, map_arrays
-
-AT_ONCE = 2048
-"""How many observations are embedded in one go."""
+from softcount.types import Source, State
 
 
 @dataclass(frozen=True)
@@ -51,55 +45,38 @@ class Misfit(ValueError):
         self.part, self.reason = part, reason
 
 
-class LocalLoop:
+class StateLost(RuntimeError):
+    """A role was lost with what only checkpoints have besides: all go back to the last one."""
+
+
+class LocalLoop(Learning):
     """Steps the roles; whatever it counts or waits for is part of its state."""
+
+    roles: Roles
+    evaluator: Evaluator | None = None  # one of its own, where it brings one
 
     def __init__(
         self, roles: Roles, *, relabel: bool = False, overlap: bool = True, reembed_every: int = 0
     ) -> None:
-        self.roles, self.relabel, self.reembed_every = roles, relabel, reembed_every
-        self.num_steps = 0  # real transitions; the step into a FIRST is none
-        self.num_updates = 0
-        num_places = roles.actor.num_places()
-        self.coverage = None if num_places == -1 else Coverage(num_places)
-        self._keeps_observations = roles.memory.wants_observations()
-        self.means = Means()
-        self.seconds = dict.fromkeys(
-            ("inference", "memory", "actor", "replay", "relabel", "learner_wait"), 0.0
+        super().__init__(
+            roles, relabel=relabel, reembed_every=reembed_every, num_places=roles.actor.num_places()
         )
-        self.learner_seconds = 0.0  # on its own thread if there is one
-        self.pending: Future[Update] | None = None
+        self._keeps_observations = roles.memory.wants_observations()
         self._submit = ThreadPoolExecutor(1, "learner").submit if overlap else _submit_at_once
         roles.inference.load(roles.learner.parameters())
 
     def step(self) -> None:
         """Takes one step in every environment, and starts the learning that this makes due."""
         actor, inference, memory, replay, _ = vars(self.roles).values()
-        now, env_ids, task_ids = actor.arrival()
-        with self._timed("inference"):
-            reply = inference(actor.request())
-        with self._timed("memory"):
-            features = reply.features._replace(place=now.place)
-            kept = now.observation if self._keeps_observations else None
-            intrinsic = memory(features, env_ids, now.is_first, now.is_terminal, task_ids, kept)
-        with self._timed("actor"):
-            row, state = actor.step(reply, intrinsic)
+        acted = act(actor, inference, memory, keeps_observations=self._keeps_observations, timed=self._timed)
         with self._timed("replay"):
-            replay.add(row, state)
-        self._count(now.place, now.is_first, intrinsic)
+            replay.add(acted.row, acted.state)
+        self._count(acted.now.place, acted.now.is_first, acted.intrinsic)
         while replay.due():
             self._publish()
             self._start_update()
         if replay.is_strict():
             self._publish()
-
-    def _count(self, place: Array | None, is_first: Array, intrinsic: Array) -> None:
-        if self.coverage is not None and place is not None:
-            self.coverage.update_places(place)
-        self.num_steps += int((~is_first).sum())
-        if self.coverage is not None:
-            self.coverage.steps = self.num_steps  # rows that only start an episode are no steps
-        self.means.add({"intrinsic/reward_mean": float(intrinsic.mean())})
 
     def _publish(self) -> None:
         """Waits for the update under way, then lets it act and reorder the replay."""
@@ -109,77 +86,29 @@ class LocalLoop:
             update = self.pending.result()
         with self._timed("inference"):
             self.roles.inference.load(self.roles.learner.parameters())
-        if update.priorities is not None:
-            self.roles.replay.reprioritise(update.ids, update.priorities)
-        self.means.add(update.metrics)
-        self.num_updates += 1
+        self._take_in(update)
         self.pending = None
-        if self.reembed_every and self.num_updates % self.reembed_every == 0:
+        if self.is_reembedding_due():
             with self._timed("memory"):
                 self._move_atoms()
 
-    def _move_atoms(self) -> None:
-        """Puts the atoms where the observations that founded them are embedded now."""
-        memory, num = self.roles.memory, self.roles.memory.num_founded()
-        borders = range(0, num, AT_ONCE)
-        parts = [
-            self.roles.inference.embed(memory.founding_observations(start, min(start + AT_ONCE, num)))
-            for start in borders
-        ]
-        if parts:
-            memory.move_atoms(map_arrays(lambda *leaves: np.concatenate(leaves), *parts))
-
     def _start_update(self) -> None:
-        with self._timed("replay"):
-            if self.roles.learner.needs_statistics():
-                for number in range(self.roles.replay.num_parts()):
-                    self.roles.learner.learn_statistics(self.roles.replay.part(number))
-            sample = self.roles.replay.sample()
-        with self._timed("relabel"):
-            targets = self._relabelled(sample) if self.relabel else None
+        sample, targets = self._next_batch()
         with self._timed("learner_wait"):  # all of it where nothing overlaps
             self.pending = self._submit(self._learn, sample, targets)
 
-    def _learn(self, sample: Sample, targets: Array | None) -> Update:
-        started = time.perf_counter()
-        update = self.roles.learner(sample, targets)
-        self.learner_seconds += time.perf_counter() - started
-        return update
+    def look(self) -> None:
+        """Brings what is counted up to date: here it always is."""
 
-    def _relabelled(self, sample: Sample) -> Array:
-        """Scores the batch's observations with today's representation and memory, for targets only.
-
-        Rows that were paid nothing when they were new (first and withheld last ones) stay so.
-        """
-        steps = sample.sequence.steps
-        flat = map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), steps._replace(extras=dict(steps.extras)))
-        features = self.roles.inference.embed(flat.observation)._replace(place=flat.extras.get("place"))
-        ids = np.arange(len(flat.reward))
-        rewards = self.roles.memory.score(features, ids, flat.is_first, flat.is_terminal, flat.extras["task"])
-        return np.asarray(rewards).reshape(steps.intrinsic.shape)
-
-    def segments(self) -> dict[str, Callable[[], State]]:
-        """Returns makers of the replay's segments that the last `state_dict` refers to."""
-        replay = self.roles.replay
-        return {name: partial(replay.segment, name) for name in replay.segment_names()}
-
-    @contextmanager
-    def _timed(self, role: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.seconds[role] += time.perf_counter() - started
+    def close(self) -> None:
+        """Closes the environments."""
+        self.roles.actor.close()
 
     def state_dict(self) -> State:
         """Returns everything; waits for the update under way, whose result is kept unpublished."""
         update = self.pending.result() if self.pending is not None else None
         return {
-            "loop": {
-                "num_steps": self.num_steps,
-                "num_updates": self.num_updates,
-                "coverage": self.coverage.state_dict() if self.coverage is not None else None,
-                "means": self.means.state_dict(),
-                "pending": None if update is None else _describe(update),
-            },
+            "loop": self._counters(update),
             "actor": self.roles.actor.state_dict(),
             "inference": self.roles.inference.state_dict(),
             "memory": self.roles.memory.state_dict(),
@@ -197,18 +126,6 @@ class LocalLoop:
         with _loading("replay"):
             self.roles.replay.load_state_dict(state["replay"], segments)
 
-    def _load_counters(self, loop: State) -> None:
-        self.num_steps, self.num_updates = loop["num_steps"], loop["num_updates"]
-        if self.coverage is not None:
-            self.coverage.load_state_dict(loop["coverage"])
-        self.means.load_state_dict(loop["means"])
-        self.pending = None
-        if loop["pending"] is not None:
-            self.pending = Future()
-            kept = loop["pending"]
-            metrics = dict(zip(kept["names"], kept["values"], strict=True))
-            self.pending.set_result(Update(kept["ids"], kept["priorities"], metrics))
-
 
 @contextmanager
 def _loading(part: str) -> Iterator[None]:
@@ -218,11 +135,6 @@ def _loading(part: str) -> Iterator[None]:
     except Exception as error:  # states come from files, and roles raise many kinds on odd ones
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error) or repr(error)
         raise Misfit(part, reason) from error
-
-
-def _describe(update: Update) -> State:
-    names, values = list(update.metrics), list(update.metrics.values())
-    return {"ids": update.ids, "priorities": update.priorities, "names": names, "values": values}
 
 
 def _submit_at_once(function: Callable[..., Update], *arguments: Any) -> Future[Update]:

@@ -59,10 +59,37 @@ class OnPolicyQueue:
         self._rows: list[Step] = []  # of the open unroll
         self._state: Any = ()  # recurrent state before its first row
         self._batches: deque[Sequence] = deque()
+        self._waiting: list[tuple[Array, Step, Any]] = []  # rows of some environments, until all are there
         self.num_unrolls = 0
 
-    def add(self, row: Step, state: Any) -> None:
-        """Takes in one row of every environment and the recurrent state before it."""
+    def add(self, row: Step, state: Any, env_ids: Array | None = None) -> None:
+        """Takes in one row of every environment and the recurrent state before it.
+
+        Rows of some environments wait until all others have sent theirs.
+        """
+        if env_ids is None or len(env_ids) == self.num_envs:
+            self._add(row, state)
+            return
+        self._waiting.append((np.asarray(env_ids), _plain(row), state))
+        while (whole := self._take_whole()) is not None:
+            self._add(*whole)
+
+    def _take_whole(self) -> tuple[Step, Any] | None:
+        """Takes the oldest waiting rows of all environments; None while some are missing."""
+        taken, missing = [], np.ones(self.num_envs, bool)
+        for i, (env_ids, _, _) in enumerate(self._waiting):
+            if missing[env_ids].all():
+                taken.append(i)
+                missing[env_ids] = False
+        if missing.any():
+            return None
+        parts = [self._waiting[i] for i in taken]
+        self._waiting = [part for i, part in enumerate(self._waiting) if i not in taken]
+        order = np.argsort(np.concatenate([env_ids for env_ids, _, _ in parts]))
+        rows, states = [row for _, row, _ in parts], [state for _, _, state in parts]
+        return tuple(map_arrays(lambda *leaves: np.concatenate(leaves)[order], *x) for x in (rows, states))  # type: ignore[return-value]
+
+    def _add(self, row: Step, state: Any) -> None:
         if not self._rows:
             self._state = state
         self._rows.append(row)
@@ -74,9 +101,17 @@ class OnPolicyQueue:
         """Says whether a batch is waiting."""
         return bool(self._batches)
 
+    def backlog(self) -> float:
+        """How many batches are waiting."""
+        return float(len(self._batches))
+
     def is_strict(self) -> bool:
         """Says whether all that was learned is to act before the next row comes."""
         return self._is_strict
+
+    def is_on_policy(self) -> bool:
+        """An unroll is of all environments."""
+        return True
 
     def sample(self) -> Sample:
         """Hands out the next batch and forgets it."""

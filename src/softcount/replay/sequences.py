@@ -139,8 +139,12 @@ class SequenceReplay:
 
     def due(self) -> bool:
         """Says whether the replay ratio asks for an update now; what was acted before `ready` is free."""
+        return self.num_owed() > 0
+
+    def num_owed(self) -> float:
+        """Returns how many transitions should have been learned from by now and were not."""
         acted = self.num_acted - self.num_acted_when_ready
-        return self.ready() and self.num_learned < self.config.replay_ratio * acted
+        return self.config.replay_ratio * acted - self.num_learned if self.ready() else 0.0
 
     def sample(self, batch_size: int, rng: np.random.Generator) -> Drawn:
         """Draws a batch; counts its real transitions as learned from."""

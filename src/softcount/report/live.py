@@ -23,7 +23,7 @@ from softcount.report.page import describe_page, describe_reports
 from softcount.report.read_run import NO_CHECKPOINT, name_folders, read_fields, read_rows
 from softcount.report.world import describe_worlds
 from softcount.runs import live
-from softcount.runs.run import CHECKPOINTS, METRICS
+from softcount.runs.folder import CHECKPOINTS, METRICS
 from softcount.types import Array, State
 
 Stamp = tuple[int, int] | None

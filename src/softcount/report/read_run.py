@@ -16,9 +16,10 @@ from softcount import checkpoint
 from softcount.config import RunConfig
 from softcount.config_json import flatten
 from softcount.launch.local import LocalLoop
+from softcount.runs.folder import CHECKPOINTS, CONFIG, METRICS
 from softcount.runs.metrics_log import read_metrics
 from softcount.runs.playback import open_run
-from softcount.runs.run import CHECKPOINTS, CONFIG, METRICS, read_config
+from softcount.runs.run import read_config
 
 NO_CHECKPOINT = "There is no checkpoint."
 CLOSED = "The checkpoint cannot be restored; the top of the page says why."

@@ -15,6 +15,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -171,7 +172,7 @@ class RepresentationTrainer:
         if self.optimiser is not None:
             load_optimiser(self.optimiser, state["optimiser"])
         for name, value in self.slow.items():
-            value.copy_(torch.as_tensor(state["slow"][name]))
+            value.copy_(torch.as_tensor(np.array(state["slow"][name])))
         self.accuracy.load_state_dict(state["accuracy"])
         self.num_calls, self.num_updates = int(state["num_calls"]), int(state["num_updates"])
 

@@ -75,10 +75,17 @@ class Actor:
     """Steps a set of environments; everything an episode needs to remember is here."""
 
     def __init__(
-        self, env: VectorEnv, behaviour: Behaviour, *, state: Any, feature_state: Any, seed: int
+        self,
+        env: VectorEnv,
+        behaviour: Behaviour,
+        *,
+        state: Any,
+        feature_state: Any,
+        seed: int,
+        env_ids: Array | None = None,
     ) -> None:
         self.env = env
-        self.env_ids = np.arange(env.num_envs)
+        self.env_ids = np.arange(env.num_envs) if env_ids is None else env_ids
         self.behaviour = behaviour
         self.rng = np.random.default_rng(seed)
         self.timestep: TimeStep = env.reset(seed)
@@ -110,7 +117,7 @@ class Actor:
 
     def num_places(self) -> int | None:
         """How many places the world has; None where it does not know, −1 where it has none at all."""
-        return -1 if self.timestep.place is None else self.env.num_places
+        return num_places(self.env, self.timestep)
 
     def task_names(self) -> tuple[str, ...]:
         """Names the tasks of its environments."""
@@ -237,6 +244,11 @@ class Actor:
         self.prev_intrinsic = np.zeros_like(self.prev_intrinsic)
         self.totals = np.zeros_like(self.totals)
         self.behaviour.start(self.timestep.is_first)
+
+
+def num_places(env: VectorEnv, timestep: TimeStep) -> int | None:
+    """How many places a world has; None where it does not know, −1 where it has none at all."""
+    return -1 if timestep.place is None else env.num_places
 
 
 def _as_tuples(tree: Any) -> Any:

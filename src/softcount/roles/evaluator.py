@@ -55,6 +55,10 @@ class Evaluator:
     def __init__(self, env: VectorEnv, inference: Inference) -> None:
         self.env, self.inference = env, inference
 
+    def close(self) -> None:
+        """Closes its environments."""
+        self.env.close()
+
     def __call__(
         self, whom: Player, memory: MemoryServer, *, seed: int, keep_frames: bool = False
     ) -> Evaluation:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from softcount.agents.protocols import ActingNetwork, Inputs
+from softcount.representations.acting import features_alone
 from softcount.representations.features import Representation
 from softcount.roles.actor import Reply, Request
 from softcount.tensors import load_module, module_state, to_arrays, to_tensors
-from softcount.types import ActionSpec, Array, Features, State, no_action
+from softcount.types import ActionSpec, Array, Features, State
 
 
 class Parameters(NamedTuple):
@@ -41,6 +41,11 @@ class Inference:
         self.representation = None if representation is None else representation.to(device).eval()
         self.action_spec, self.device = action_spec, device
         self._policy: State | None = None
+
+    @property
+    def dim(self) -> int | None:
+        """Size of the embeddings; None where there is no representation."""
+        return None if self.representation is None else self.representation.dim
 
     def load(self, parameters: Parameters) -> None:
         """Acts with these from now on; the very policy that was loaded last is there already."""
@@ -91,18 +96,8 @@ class Inference:
             )
         return Reply(to_arrays(policy), to_arrays(features), to_arrays(state), to_arrays(feature_state))
 
-    @torch.inference_mode()
     def embed(self, observation: Any) -> Features:
         """Returns the features of single observations `[N, ...]`, for what has no history to give."""
         if self.representation is None:
             return Features()
-        num = len(next(iter(observation.values())) if isinstance(observation, dict) else observation)
-        prev_action, is_first = to_tensors(
-            (no_action(self.action_spec, num), np.ones(num, bool)), self.device
-        )
-        state = to_tensors(to_arrays(self.representation.initial_state(num)), self.device)
-        features, _ = self.representation.represent(
-            to_tensors(observation, self.device), prev_action, is_first, state
-        )
-        found: Features = to_arrays(features)
-        return found
+        return features_alone(self.representation, observation, self.action_spec, self.device)

@@ -23,15 +23,23 @@ class ReplayServer:
         self.importance_exponent = importance_exponent
         self.rng = np.random.default_rng(seed)
 
-    def add(self, row: Step, state: Any) -> None:
-        self.replay.add(row, state)
+    def add(self, row: Step, state: Any, env_ids: Array | None = None) -> None:
+        self.replay.add(row, state, env_ids)
 
     def due(self) -> bool:
         """Says whether the learner should take another batch now."""
         return self.replay.due()
 
+    def backlog(self) -> float:
+        """How many batches of full traces are due by the replay ratio."""
+        return self.replay.num_owed() / (self.batch_size * self.replay.config.trace_length)
+
     def is_strict(self) -> bool:
         """A replay's traces are old anyway."""
+        return False
+
+    def is_on_policy(self) -> bool:
+        """A trace is of one environment, whatever others do."""
         return False
 
     def sample(self) -> Sample:

@@ -19,7 +19,8 @@ from softcount.launch.local import LocalLoop
 from softcount.measure.coverage import Coverage, draw_heat_map
 from softcount.memory import inspect as memory_inspect
 from softcount.roles.evaluator import Evaluation
-from softcount.runs.run import CHECKPOINTS, read_config, restore
+from softcount.runs.folder import CHECKPOINTS
+from softcount.runs.run import read_config, restore
 from softcount.types import Array, TimeStep, VectorEnv
 
 
@@ -40,8 +41,13 @@ def open_run(folder: Path) -> LocalLoop:
 
 
 def play(config: RunConfig, loop: LocalLoop, episodes: int, *, keep_frames: bool = False) -> Played:
-    """Plays episodes as an evaluator does; the loop stays as it is, the same loop plays the same."""
+    """Plays episodes as an evaluator does; the loop stays as it is, the same loop plays the same.
+
+    Every task is played equally often, so there may be a few more.
+    """
     roles = loop.roles
+    num_tasks = len(roles.actor.task_names())
+    episodes = num_tasks * -(-episodes // num_tasks)
     evaluator = build_evaluator(replace(config, evaluation_episodes=episodes), roles.inference)
     watched = _Watched(evaluator.env)
     evaluator.env = watched
@@ -90,11 +96,16 @@ def evaluate_run(folder: Path, episodes: int, gif: Path | None) -> str:
     config, loop = read_config(folder), open_run(folder)
     played = play(config, loop, episodes, keep_frames=gif is not None)
     evaluation, how = played.evaluation, played.behaviour
-    lines = [
-        f"{config.agent} on {config.env} after {loop.num_steps:,} steps, {how}, {episodes} episodes",
-        f"  return   {evaluation.mean_return:.3f} (success in {evaluation.success_rate:.0%})",
-        f"  length   {np.mean([e.length for e in evaluation.episodes]):.1f}",
-    ]
+    num = len(evaluation.episodes)
+    lines = [f"{config.agent} on {config.env} after {loop.num_steps:,} steps, {how}, {num} episodes"]
+    names = loop.roles.actor.task_names()
+    for task, name in enumerate(names):
+        lines += [f"  {name}"] if len(names) > 1 else []
+        own = evaluation.of_task(task)
+        lines += [
+            f"  return   {own.mean_return:.3f} (success in {own.success_rate:.0%})",
+            f"  length   {np.mean([e.length for e in own.episodes]):.1f}",
+        ]
     if gif is not None:
         write_gif(gif, evaluation.frames)
         lines.append(f"  animation {gif}")

@@ -13,14 +13,12 @@ Killing a run at any moment loses at most what came after its last checkpoint, a
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -29,18 +27,26 @@ from softcount import checkpoint, store
 from softcount.config import RunConfig, only_read
 from softcount.config_json import changes, from_json, to_json
 from softcount.launch.build import build, build_evaluator, seeds_of
-from softcount.launch.local import LocalLoop, Misfit
+from softcount.launch.local import LocalLoop, Misfit, StateLost
 from softcount.measure import bonus_accuracy
-from softcount.roles.actor import Episode
 from softcount.roles.evaluator import Evaluation, Evaluator
 from softcount.runs import live
+from softcount.runs.describe import describe_episodes, describe_evaluation, describe_scores, places_of_tasks
+from softcount.runs.folder import (
+    CHECKPOINTS,
+    CONFIG,
+    METRICS,
+    check_free,
+    check_no_links,
+    held,
+    identity,
+    made,
+    remove_unstarted,
+)
 from softcount.runs.lock import FolderLock
 from softcount.runs.metrics_log import EventLog, MetricsLog
-from softcount.scores import capped_returns
-from softcount.types import Array
+from softcount.runs.runtime import Loop, start_loop
 
-CONFIG, METRICS, CHECKPOINTS = "config.json", "metrics.jsonl", "checkpoints"
-EVENTS = "events.out.tfevents.*"
 FREE_FIELDS = {
     "steps",
     "checkpoint_seconds",
@@ -48,11 +54,16 @@ FREE_FIELDS = {
     "device",
     "engine",
     "memory_threads",
+    "runtime",
     "wandb_project",
 }
 """Fields that a resumed run may change without becoming another run."""
 
+MOST_LOST = 5
+"""How often in a row all roles go back to one checkpoint before the run gives up."""
+
 Report = tuple[int, dict[str, float]]
+T = TypeVar("T", bound=Loop)
 
 
 class Run:
@@ -62,7 +73,7 @@ class Run:
         self,
         folder: Path,
         config: RunConfig,
-        loop: LocalLoop,
+        loop: Loop,
         log: MetricsLog,
         lock: FolderLock,
         *,
@@ -71,9 +82,10 @@ class Run:
         self.folder, self.config, self.loop, self.log, self.lock = folder, config, loop, log, lock
         purge_step = resumed_at + 1 if resumed_at else None
         self.events = EventLog(folder, purge_step=purge_step, wandb_project=config.wandb_project)
-        self.evaluator: Evaluator = build_evaluator(config, loop.roles.inference)
+        self.evaluator: Evaluator = loop.evaluator or build_evaluator(config, loop.roles.inference)
         self._task_names = loop.roles.actor.task_names()
-        self._identity = _identity(folder)
+        self._identity = identity(folder)
+        self._num_lost = 0  # how often a role was lost since the last checkpoint
         self._started = (time.monotonic(), resumed_at)
         self._last_report = (time.monotonic(), resumed_at)
 
@@ -84,17 +96,18 @@ class Run:
         Refuses a folder that holds a run, or files that are named like those of one. Decision 171.
         """
         config = only_read(config)
-        with _made(folder), _held(folder) as lock:
-            _check_free(folder)
+        with made(folder), held(folder) as lock:
+            check_free(folder)
             torch.set_num_threads(1)
-            loop = make_loop(config)
+            loop = start_loop(config, folder, make_loop)
             try:
                 (folder / CHECKPOINTS).mkdir()
                 run = cls(folder, config, loop, MetricsLog(folder / METRICS), lock, resumed_at=0)
                 run._write_checkpoint()
                 store.write_atomically(folder / CONFIG, to_json(config).encode())  # now it can be resumed
             except BaseException:
-                _remove_unstarted(folder)
+                loop.close()
+                remove_unstarted(folder)
                 raise
         return run
 
@@ -103,8 +116,8 @@ class Run:
         """Continues a run from its last checkpoint; `new_values` may set what leaves it the same run."""
         old = read_config(folder)
         config = replace(old, **new_values)  # type: ignore[arg-type]
-        with _held(folder) as lock:
-            _check_no_links(folder)
+        with held(folder) as lock:
+            check_no_links(folder)
             saved = checkpoint.read(folder / CHECKPOINTS)
             if "steps" in new_values and config.steps < saved.step:
                 raise ValueError(
@@ -112,7 +125,7 @@ class Run:
                     f"not to {config.steps:,}"
                 )
             _check_unchanged(_saved_config(saved), config)
-            loop = restore(config, saved)
+            loop = _restore(config, saved, lambda config: start_loop(config, folder, make_loop))
             if config != old:
                 store.write_atomically(folder / CONFIG, to_json(config).encode())
             log = MetricsLog(folder / METRICS, keep_bytes=saved.metrics_bytes)
@@ -123,30 +136,42 @@ class Run:
 
         Takes checkpoints on the way, and one when it ends.
         """
-        config, loop = self.config, self.loop
         last_checkpoint = time.monotonic()
-        while loop.num_steps < config.steps and not is_stopped():
-            before = loop.num_steps
-            loop.step()
-            is_due = bool(config.evaluate_every) and _crosses(before, loop.num_steps, config.evaluate_every)
-            is_last = loop.num_steps >= config.steps
-            if is_due or is_last or _crosses(before, loop.num_steps, config.report_every):
-                metrics = self._metrics()
-                if is_due:
-                    metrics |= self._describe_evaluation()
-                    roles = loop.roles
-                    metrics |= bonus_accuracy.judge(
-                        roles.actor, roles.inference, roles.memory, loop.coverage, self._evaluation_seed()
-                    )
-                self._check_still_there()  # TensorBoard's writer opens its file by name each time
-                self.log.write(loop.num_steps, metrics)
-                self.events.write(loop.num_steps, metrics)
-                live.show_if_asked(self.folder, loop)
-                yield loop.num_steps, metrics
-            if time.monotonic() - last_checkpoint > config.checkpoint_seconds:
-                self.save()
-                last_checkpoint = time.monotonic()
-        self.save()
+        while True:
+            try:
+                if self.loop.num_steps >= self.config.steps or is_stopped():
+                    self.save()
+                    return
+                report = self._step()
+                if report is not None:
+                    yield report
+                if time.monotonic() - last_checkpoint > self.config.checkpoint_seconds:
+                    self.save()
+                    last_checkpoint = time.monotonic()
+            except StateLost as error:
+                self._go_back(error)
+
+    def _step(self) -> Report | None:
+        """Takes a step; returns the report that was due after it, written down."""
+        config, loop = self.config, self.loop
+        before = loop.num_steps
+        loop.step()
+        is_due = bool(config.evaluate_every) and _crosses(before, loop.num_steps, config.evaluate_every)
+        is_last = loop.num_steps >= config.steps
+        if not (is_due or is_last or _crosses(before, loop.num_steps, config.report_every)):
+            return None
+        metrics = self._metrics()
+        if is_due:
+            metrics |= self._describe_evaluation()
+            roles = loop.roles
+            metrics |= bonus_accuracy.judge(
+                roles.actor, roles.inference, roles.memory, loop.coverage, self._evaluation_seed()
+            )
+        self._check_still_there()  # TensorBoard's writer opens its file by name each time
+        self.log.write(loop.num_steps, metrics)
+        self.events.write(loop.num_steps, metrics)
+        live.show_if_asked(self.folder, loop)
+        return loop.num_steps, metrics
 
     def evaluate(self, *, keep_frames: bool = False) -> Evaluation:
         """Plays with the parameters that act now; the same step always plays the same episodes."""
@@ -156,9 +181,9 @@ class Run:
 
     def _describe_evaluation(self) -> dict[str, float]:
         evaluation = self.evaluate()
-        metrics = _describe_evaluation(evaluation, self._task_names)
+        metrics = describe_evaluation(evaluation, self._task_names)
         if not self.config.env_options.get("clip_rewards"):  # signs of rewards add up to no score
-            metrics |= _describe_scores(evaluation, self._task_names)
+            metrics |= describe_scores(evaluation, self._task_names)
         return metrics
 
     def _evaluation_seed(self) -> int:
@@ -169,10 +194,11 @@ class Run:
         """Takes a checkpoint."""
         self._check_still_there()
         self._write_checkpoint()
+        self._num_lost = 0
 
     def _check_still_there(self) -> None:
         """Ends a run whose folder was deleted or moved; it is not made again."""
-        if _identity(self.folder) != self._identity or not (self.folder / CONFIG).is_file():
+        if identity(self.folder) != self._identity or not (self.folder / CONFIG).is_file():
             raise checkpoint.CheckpointError(
                 f"{self.folder} was deleted, moved or emptied while its run was training: the checkpoint of "
                 f"step {self.loop.num_steps:,} has nowhere to go, and nothing was written"
@@ -189,22 +215,37 @@ class Run:
             segments=self.loop.segments(),
         )
 
+    def _go_back(self, why: StateLost) -> None:
+        """Takes all roles and the reports back to the last checkpoint."""
+        saved = checkpoint.read(self.folder / CHECKPOINTS)
+        self._num_lost += 1
+        if self._num_lost > MOST_LOST:
+            raise RuntimeError(
+                f"{why}, {self._num_lost} times since the checkpoint of step {saved.step:,}"
+            ) from why
+        warnings.warn(f"{why}; all roles go back to step {saved.step:,}", stacklevel=2)
+        self.loop.load_state_dict(saved.parts, saved.segments)
+        self.log.close()
+        self.log = MetricsLog(self.folder / METRICS, keep_bytes=saved.metrics_bytes)
+        self._last_report = (time.monotonic(), saved.step)
+
     def close(self) -> None:
         self.log.close()
-        if _identity(self.folder) == self._identity:  # TensorBoard opens its file by name at every write
+        if identity(self.folder) == self._identity:  # TensorBoard opens its file by name at every write
             self.events.close()
-        self.loop.roles.actor.close()
-        self.evaluator.env.close()
+        self.evaluator.close()
+        self.loop.close()
         self.lock.release()
 
     def _metrics(self) -> dict[str, float]:
         loop, roles = self.loop, self.loop.roles
+        loop.look()
         now, steps = time.monotonic(), loop.num_steps
         elapsed, done = now - self._last_report[0], steps - self._last_report[1]
         self._last_report = (now, steps)
         metrics = {"charts/SPS": done / max(elapsed, 1e-9), "time/elapsed": now - self._started[0]}
         episodes = roles.actor.take_episodes()
-        metrics |= _describe_episodes(episodes, self._task_names)
+        metrics |= describe_episodes(episodes, self._task_names)
         metrics |= loop.means.take()
         metrics["charts/updates"] = loop.num_updates
         if loop.coverage is not None:
@@ -212,7 +253,7 @@ class Run:
             if loop.coverage.fraction is not None:
                 metrics["coverage/fraction"] = loop.coverage.fraction
             tasks = roles.actor.tasks_of(np.flatnonzero(loop.coverage.visits))
-            metrics |= _places_of_tasks(tasks, self._task_names)
+            metrics |= places_of_tasks(tasks, self._task_names)
         metrics |= {f"intrinsic/{name}": x for name, x in roles.memory.metrics().items()}
         metrics |= {f"memory/{name}": x for name, x in roles.memory.describe().items()}
         metrics |= {f"replay/{name}": x for name, x in roles.replay.metrics().items()}
@@ -221,68 +262,6 @@ class Run:
         seconds = {**loop.seconds, "learner": loop.learner_seconds}
         metrics |= {f"time/{role}": x / max(total, 1e-9) for role, x in seconds.items()}
         return metrics
-
-
-@contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Makes a folder, and takes away again what it made if something goes wrong."""
-    new = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):  # somebody else has put something there
-            for each in new:
-                each.rmdir()
-        raise
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[FolderLock]:
-    """Holds a folder, and lets go of it again only if something goes wrong."""
-    lock = FolderLock(folder)
-    try:
-        yield lock
-    except BaseException:
-        lock.release()
-        raise
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Tells a folder from another one of the same name; None if there is none."""
-    try:
-        found = os.stat(folder)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _check_free(folder: Path) -> None:
-    """Makes sure that a new run in this folder touches nobody's files."""
-    if os.path.lexists(folder / CONFIG):
-        raise FileExistsError(f"{folder} already holds a run; resume it, or choose another folder")
-    taken = [name for name in (METRICS, CHECKPOINTS) if os.path.lexists(folder / name)]
-    taken += sorted(path.name for path in folder.glob(EVENTS))
-    if taken:
-        raise FileExistsError(
-            f"{folder} holds {', '.join(taken)} but no {CONFIG}: it is no run, or one that was killed while "
-            "it started; nothing was touched; choose another folder, or move them away"
-        )
-
-
-def _check_no_links(folder: Path) -> None:
-    """Makes sure that what a run writes stays in its folder."""
-    for name in (CONFIG, METRICS, CHECKPOINTS):
-        if (folder / name).is_symlink():
-            raise ValueError(f"{folder / name} is a link; expected it to lie in the folder of its run")
-
-
-def _remove_unstarted(folder: Path) -> None:
-    """Takes away what a run wrote that could not be started; none of it was there before."""
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-    for path in (folder / METRICS, *folder.glob(EVENTS)):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 def read_config(folder: Path) -> RunConfig:
@@ -318,15 +297,29 @@ def make_loop(config: RunConfig) -> LocalLoop:
 
 
 def restore(config: RunConfig, saved: checkpoint.Checkpoint) -> LocalLoop:
-    """Builds the roles of a configuration and gives them the state of a checkpoint."""
+    """Builds the roles of a configuration in this process and gives them the state of a checkpoint."""
+    return _restore(config, saved, make_loop)
+
+
+def _restore(config: RunConfig, saved: checkpoint.Checkpoint, make: Callable[[RunConfig], T]) -> T:
     torch.set_num_threads(1)
     try:
-        loop = make_loop(config)
+        loop = make(config)
     except (TypeError, ArithmeticError, MemoryError) as error:  # absurd numbers
         raise ValueError(
             f"the roles of {CONFIG} cannot be built: {error}; since the checkpoint it has changed in "
             f"{'; '.join(changes(_saved_config(saved), config)) or 'nothing'}"
         ) from error
+    try:
+        _fill(loop, saved)
+    except BaseException:
+        loop.close()
+        raise
+    return loop
+
+
+def _fill(loop: Loop, saved: checkpoint.Checkpoint) -> None:
+    """Gives a loop the state of a checkpoint that may have been written by anybody."""
     try:
         for part, expected in loop.state_dict().items():
             if part not in saved.parts:
@@ -342,7 +335,6 @@ def restore(config: RunConfig, saved: checkpoint.Checkpoint) -> LocalLoop:
             f"the checkpoint of step {saved.step} does not fit its configuration: "
             f"{saved.files.get(error.part, error.part)}: {error.reason}"
         ) from error
-    return loop
 
 
 def _saved_config(saved: checkpoint.Checkpoint) -> RunConfig:
@@ -356,7 +348,7 @@ def _saved_config(saved: checkpoint.Checkpoint) -> RunConfig:
 
 
 def _check_unchanged(saved: RunConfig, config: RunConfig) -> None:
-    differing = [change for change in changes(saved, config) if change.split(":")[0] not in FREE_FIELDS]
+    differing = [change for change in changes(saved, config) if not _is_free(change.split(":")[0])]
     if differing:
         raise ValueError(
             "the configuration no longer fits the checkpoint: " + "; ".join(differing) + "; "
@@ -364,57 +356,9 @@ def _check_unchanged(saved: RunConfig, config: RunConfig) -> None:
         )
 
 
+def _is_free(field: str) -> bool:
+    return field.partition(".")[0] in FREE_FIELDS
+
+
 def _crosses(before: int, after: int, period: int) -> bool:
     return before // period != after // period
-
-
-def _describe_episodes(episodes: list[Episode], tasks: tuple[str, ...]) -> dict[str, float]:
-    """Returns means over episodes, and over those of each task where there are several."""
-    metrics: dict[str, float] = {"charts/episodes": len(episodes)}
-    if episodes:
-        metrics |= {f"charts/{name}": x for name, x in _means(episodes).items()}
-    for task, name in enumerate(tasks if len(tasks) > 1 else ()):
-        own = [episode for episode in episodes if episode.task == task]
-        metrics[f"charts/episodes/{name}"] = len(own)
-        if own:
-            metrics |= {f"charts/{measure}/{name}": x for measure, x in _means(own).items()}
-    return metrics
-
-
-def _places_of_tasks(tasks: Array, names: tuple[str, ...]) -> dict[str, float]:
-    """Returns how many of the visited places lie in each task, where there are several."""
-    if len(names) == 1:
-        return {}
-    return {f"coverage/places/{name}": int((tasks == task).sum()) for task, name in enumerate(names)}
-
-
-def _means(episodes: list[Episode]) -> dict[str, float]:
-    extrinsic, intrinsic, length, _, _ = np.array(episodes, np.float64).T
-    return {
-        "episodic_return": float(extrinsic.mean()),
-        "intrinsic_return": float(intrinsic.mean()),
-        "episodic_length": float(length.mean()),
-        "success_rate": float((extrinsic > 0).mean()),
-    }
-
-
-def _describe_evaluation(evaluation: Evaluation, tasks: tuple[str, ...]) -> dict[str, float]:
-    parts = {"": evaluation}
-    if len(tasks) > 1:
-        parts |= {f"/{name}": evaluation.of_task(task) for task, name in enumerate(tasks)}
-    metrics = {}
-    for suffix, part in parts.items():
-        metrics[f"eval/return{suffix}"] = part.mean_return
-        metrics[f"eval/success_rate{suffix}"] = part.success_rate
-        metrics[f"eval/length{suffix}"] = float(np.mean([episode.length for episode in part.episodes]))
-    return metrics
-
-
-def _describe_scores(evaluation: Evaluation, tasks: tuple[str, ...]) -> dict[str, float]:
-    """Returns capped human-normalised scores by task, and their mean where every task has one."""
-    returns = {name: evaluation.of_task(task).mean_return for task, name in enumerate(tasks)}
-    scores = capped_returns(returns)
-    metrics = {f"eval/capped_score/{name}": score for name, score in scores.items() if len(tasks) > 1}
-    if len(scores) == len(tasks):
-        metrics["eval/capped_score"] = float(np.mean(list(scores.values())))
-    return metrics

@@ -9,6 +9,7 @@ from softcount.agents.meme import loss as meme
 from softcount.agents.meme.loss import Batch, Ladders, LossConfig, RunningMoments, meme_loss
 from softcount.agents.meme.network import Outputs
 from softcount.agents.returns import rescale, unrescale
+from softcount.types import is_transition
 
 T, B, N, A = 6, 4, 3, 4
 BETA, DISCOUNT = [0.0, 0.4, 1.0], [0.99, 0.9, 0.6]
@@ -317,3 +318,26 @@ def test_a_trace_of_nothing_but_episode_ends_is_harmless():
     assert found.loss == 0
     assert all((g == 0).all() for g in grads)
     assert torch.isfinite(found.priorities).all()
+
+
+def test_the_policys_gain_is_0_for_chance_1_for_greedy_and_negative_for_the_worst():
+    q = torch.tensor([0.0, 1.0, 5.0]).expand(2, 1, 1, 3).clone()
+    valid = torch.tensor([[True], [False]])
+    q[1] = torch.tensor([9.0, 0.0, 0.0])  # does not count: it is no transition
+    even, best, worst = torch.zeros(3), torch.tensor([0.0, 0.0, 50.0]), torch.tensor([50.0, 0.0, 0.0])
+    for logits, gain in ((even, 0.0), (best, 1.0), (worst, -2 / 3)):
+        found = meme.policy_gain(logits.expand(2, 1, 1, 3), q, valid, CONFIG)
+        assert float(found) == pytest.approx(gain, abs=1e-6)
+    mild = torch.log(torch.tensor([1.0, 1.0, 2.0])) * CONFIG.policy_temperature  # half of it on the best
+    assert float(meme.policy_gain(mild.expand(2, 1, 1, 3), q, valid, CONFIG)) == pytest.approx(0.75 / 3)
+    assert float(meme.policy_gain(even.expand(2, 1, 1, 3), torch.zeros(2, 1, 1, 3), valid, CONFIG)) == 0.0
+
+
+def test_the_policys_gain_is_reported_and_trains_nothing():
+    online, target, batch = make()
+    found = meme_loss(online, target, batch, LADDERS, ZERO, CONFIG)
+    valid = is_transition(batch.is_first, batch.is_last)
+    q = (online.q_extrinsic + torch.tensor(BETA)[:, None] * online.q_intrinsic)[:-1]
+    gain = found.metrics["policy_gain"]
+    assert not gain.requires_grad
+    assert float(gain) == pytest.approx(float(meme.policy_gain(online.logits[:-1], q, valid, CONFIG)))

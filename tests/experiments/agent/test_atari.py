@@ -13,6 +13,7 @@ from experiments.memory.atari_stream import Stream
 from softcount.envs.atari import Atari, AtariConfig
 from softcount.presets import LAPTOP_ATARI
 from softcount.representations import EmbeddingConfig, RepresentationConfig
+from softcount.representations.rnd import RndConfig
 from softcount.torsos import DqnConfig
 
 TINY = DqnConfig(channels=(2,), kernels=(6,), strides=(6,), hidden_sizes=())
@@ -151,22 +152,34 @@ def test_identification_is_of_the_nearest_other():
     assert atari_streams.identification(embedding, places) == pytest.approx(3 / 5)
 
 
-@pytest.mark.parametrize("kind", ["frame", "ap, fast bandwidth"])
+def test_noise_is_the_spread_of_a_place_over_the_way_to_the_next():
+    embedding = np.array([[0.0, 0.0], [2.0, 0.0], [5.0, 0.0], [5.0, 2.0], [9.0, 9.0]], np.float32)
+    places = np.array([7, 7, 8, 8, 9])  # means (1, 0), (5, 1), (9, 9); the last has one frame and no spread
+    assert atari_streams.noise(embedding, places) == pytest.approx(1 / np.sqrt(17))
+    assert np.isnan(atari_streams.noise(embedding[:2], places[:2]))
+
+
+@pytest.mark.parametrize("kind", ["frame", "ap, fast bandwidth", "rnd"])
 def test_a_stream_is_heard_and_judged(monkeypatch, kind):
     preset = replace(
         LAPTOP_ATARI,
         recode=replace(
             LAPTOP_ATARI.recode, memory=replace(LAPTOP_ATARI.recode.memory, size=40, warmup_atoms=10)
         ),
-        representation=RepresentationConfig(embedding=EmbeddingConfig(torso=TINY, dim=4)),
+        representation=RepresentationConfig(
+            embedding=EmbeddingConfig(torso=TINY, dim=4),
+            rnd=RndConfig(torso=TINY, outputs=4, hidden_sizes=(4,)),
+        ),
     )
     monkeypatch.setattr(atari_streams, "LAPTOP_ATARI", preset)
     monkeypatch.setattr(atari_streams, "recorded", lambda num: small_stream(num))
     measured = atari_streams.measure(kind, 3)
-    assert [moment["step"] for moment in measured["rows"]] == [16, 32, 48, 64, 80]
+    steps = [16, 32, 48, 64, 80]
+    assert [moment["step"] for moment in measured["rows"]] == (steps[2:] if kind == "rnd" else steps)
     assert measured["num_places"] == 5
     last = measured["rows"][-1]
-    assert ("class_accuracy" in last) == (kind != "frame")
+    assert ("class_accuracy" in last) == kind.startswith("ap")
+    assert ("identification" in last) == ("noise" in last) == (kind != "rnd")
     assert last["updates"] == (0 if kind == "frame" else 40 - 17)
     described = [{**measured, "kind": kind, "num_actions": 3}]
     assert len(atari_streams.describe(described)) == 2

@@ -4,7 +4,9 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from experiments import runs
@@ -41,9 +43,13 @@ def test_controls_change_what_they_say():
     catch, clone = (variant.config.vmpo for variant in driver.WORLDS["catch"].values())
     assert (clone.loss.top_fraction, clone.loss.temperature_start) == (1.0, 1e6)
     assert replace(clone, loss=catch.loss, dual_learning_rate=catch.dual_learning_rate) == catch
-    each, one = (variant.config.vmpo for variant in driver.WORLDS["unequal-pay"].values())
+    each, one, raw = (variant.config.vmpo for variant in driver.WORLDS["unequal-pay"].values())
     assert replace(one, value_per_task=True) == each
     assert not one.value_per_task
+    assert replace(raw, loss=each.loss) == each
+    assert not raw.loss.normalise_advantages
+    noises = [variant.config.env_options["noise"] for variant in driver.WORLDS["noise"].values()]
+    assert noises == list(driver.NOISES) * 3
     plain, centred = (variant.config.vmpo.loss for variant in driver.WORLDS["wandering"].values())
     assert replace(centred, intrinsic_baseline="zero") == plain
     for variants in driver.WORLDS.values():
@@ -56,6 +62,18 @@ def test_keys_are_names_of_files():
     assert len(set(keys)) == len(keys)
     assert all(re.fullmatch(r"[\w-]+", key) for key in keys)
     assert "point-maze__no-bonus__seed1" in keys
+
+
+def test_the_share_of_pay_that_places_explain_is_that_of_their_means():
+    agent = SimpleNamespace(update=lambda *given: given)
+    pay = driver.PaidByPlace(agent)
+    assert pay.take() is None
+    place, paid = np.array([[9], [0], [0], [1], [1]]), np.array([[9.0], [1.0], [3.0], [5.0], [7.0]])
+    steps = SimpleNamespace(intrinsic=paid, is_first=np.zeros((5, 1), bool), extras={"place": place})
+    agent.update(SimpleNamespace(steps=steps))
+    assert pay.take() == 0.8  # means 2 and 6 have a variance of 4, all pay one of 5
+    agent.update(SimpleNamespace(steps=steps), None, np.zeros((5, 1)))
+    assert pay.take() is None  # what is paid in learning takes the place of the stored pay
 
 
 def test_a_point_of_several_tasks_is_their_mean():

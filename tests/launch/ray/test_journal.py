@@ -14,6 +14,7 @@ from launch.ray.counting import Shown, request_of
 
 from softcount.launch.ray import journal, once
 from softcount.launch.ray.journal import JournalFull, Superseded
+from softcount.launch.ray.ledger import Ledger
 from softcount.launch.ray.records import OVERHEAD, JournalDamaged, JournalError, Record, encode, read
 from softcount.launch.ray.stamps import KINDS, Request
 
@@ -144,7 +145,7 @@ def test_the_newest_snapshot_is_read_and_for_a_replay_the_first(history):
 def test_a_snapshot_in_the_middle_of_a_file_is_gone_on_from(history):
     folder, half = copied(history), Shown()
     half.log = [0, 1, 2, 3, 4]
-    journal.save_snapshot(folder, 4, 5, once.Ledger(half).state_dict())
+    journal.save_snapshot(folder, 4, 5, Ledger(half).state_dict())
     assert recovered(folder) == list(range(7))
 
 

@@ -172,6 +172,7 @@ def meme_loss(
         metrics = {
             "policy_loss": policy_loss,
             "policy_kl": _mean(kl, valid),
+            "policy_gain": policy_gain(online.logits[:-1].detach(), q[:-1].detach(), valid, config),
             "distilled": _mean(is_near, valid),
         }
     with torch.no_grad():
@@ -208,7 +209,7 @@ def combine_values(outputs: Outputs, beta: Tensor, config: LossConfig) -> Tensor
 @torch.no_grad()
 def td_targets(q: Tensor, logits: Tensor, batch: Batch, ladders: Ladders, config: LossConfig) -> Tensor:
     """Returns the targets y = h(G) of the T transitions, `[T, B, N]`."""
-    policy = torch.softmax(logits / config.policy_temperature, -1)
+    policy = sharpened(logits, config)
     returns = soft_watkins_returns(
         q=q,
         values=_unsquash(q, config),
@@ -225,6 +226,11 @@ def td_targets(q: Tensor, logits: Tensor, batch: Batch, ladders: Ladders, config
         behaviour_prob=batch.behaviour_prob,
     )
     return _squash(returns, config)
+
+
+def sharpened(logits: Tensor, config: LossConfig) -> Tensor:
+    """Returns the policy inside the returns."""
+    return torch.softmax(logits / config.policy_temperature, -1)
 
 
 def leaves_trust_region(q: Tensor, q_target: Tensor, returns: Tensor, radius: Tensor) -> Tensor:
@@ -279,6 +285,17 @@ def distillation(
         kl = (log_target.exp() * (log_target - log_policy)).sum(-1)
         is_near = torch.ones_like(kl) if config.kl_limit is None else (kl <= config.kl_limit).to(kl.dtype)
     return cross_entropy, is_near, kl
+
+
+def policy_gain(logits: Tensor, q: Tensor, valid: Tensor, config: LossConfig) -> Tensor:
+    """How much better than chance the policy inside the returns is, by Q: 0 as chance, 1 as greedy acting.
+
+    Near 0, targets are values of wandering about, whatever acting is greedy on: nothing far away is seen.
+    """
+    policy, by_chance = sharpened(logits, config), q.mean(-1)
+    greedy_gain = _mean(q.amax(-1) - by_chance, valid)
+    gain = _mean((policy * q).sum(-1) - by_chance, valid)
+    return gain / greedy_gain.clamp(min=torch.finfo(q.dtype).tiny)
 
 
 def trace_priorities(error: Tensor, valid: Tensor, max_weight: float) -> Tensor:

@@ -17,21 +17,18 @@ import os
 import socket
 import threading
 import time
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from softcount import store
 from softcount.launch.ray import journal
 from softcount.launch.ray.journal import JournalFull, Lineage, Superseded
+from softcount.launch.ray.ledger import Ledger, own, refused
 from softcount.launch.ray.records import Record
-from softcount.launch.ray.stamps import Answer, Pulse, Request, Verdict
+from softcount.launch.ray.stamps import Answer, Pulse, Request
 from softcount.roles.memory_server import MemoryServer
-from softcount.types import Array, Features, State
+from softcount.types import State
 from softcount.validation import at_least, check_fields
 
 READ_ONLY = (
@@ -66,86 +63,6 @@ class OnceConfig:
 
 class EvaluationLost(RuntimeError):
     """The memory was started anew in the middle of an evaluation; it is to be begun again."""
-
-
-class Last(NamedTuple):
-    """The last request of an actor, and what it was answered."""
-
-    incarnation: int
-    sequence: int
-    crc: int
-    position: int
-    verdict: Verdict
-    value: Array | None
-    reason: str
-
-
-class Ledger:
-    """A memory server and who was answered what; the same requests in the same order give the same ledger."""
-
-    def __init__(self, server: MemoryServer) -> None:
-        self.server = server
-        self.last: dict[int, Last] = {}
-        self.floor = 0  # incarnations below are refused
-
-    def judge(self, request: Request) -> Answer | None:
-        """Returns the answer to a request that is not to be counted; None if it is."""
-        last = self.last.get(request.actor)
-        if request.incarnation < max(self.floor, last.incarnation if last else 0):
-            return _refused("older", f"actor {request.actor} has a later life than {request.incarnation}")
-        is_known = last is not None and last.incarnation == request.incarnation
-        expected = last.sequence + 1 if last is not None and is_known else 0
-        if request.sequence == expected:
-            return None
-        if request.sequence > expected:
-            return _refused("gap", f"actor {request.actor} sent {request.sequence}; expected {expected}")
-        assert last is not None
-        if request.sequence < last.sequence:
-            return _refused("answered", f"actor {request.actor} sent {request.sequence}, long answered")
-        if zlib.crc32(request.body) != last.crc:
-            return _refused("reused", f"actor {request.actor} sent another batch as {request.sequence}")
-        return Answer(last.verdict, 0, last.position, last.value, last.reason)
-
-    def act(self, request: Request, position: int) -> Answer:
-        """Counts a request and keeps the answer."""
-        verdict, value, reason = self._act(request, position)
-        crc = zlib.crc32(request.body)
-        self.last[request.actor] = Last(
-            request.incarnation, request.sequence, crc, position, verdict, value, reason
-        )
-        return Answer(verdict, 0, position, value, reason)
-
-    def _act(self, request: Request, position: int) -> tuple[Verdict, Array | None, str]:
-        try:
-            return getattr(self, f"_{request.kind}")(store.unpack(request.body), position)  # type: ignore[no-any-return]
-        except MemoryError:  # next time there may be enough
-            raise
-        except Exception as error:  # the same when it is replayed, so it is an answer like any other
-            return "failed", None, f"{type(error).__name__}: {error}"
-
-    def _observe(self, asked: State, position: int) -> tuple[Verdict, Array | None, str]:
-        features = Features(asked["embedding"], asked["surprise"], asked["place"])
-        rows = (asked[name] for name in ("env_ids", "is_first", "is_terminal", "task_ids", "observation"))
-        return "done", self.server(features, *rows), ""
-
-    def _move(self, asked: State, position: int) -> tuple[Verdict, Array | None, str]:
-        if asked["position"] not in (None, position):
-            return "changed", None, f"atoms as of {asked['position']} were to move; it is {position}"
-        self.server.move_atoms(Features(embedding=asked["embedding"]))
-        return "done", None, ""
-
-    def _load(self, asked: State, position: int) -> tuple[Verdict, Array | None, str]:
-        self.server.load_state_dict(_own(asked["state"]))
-        return "done", None, ""
-
-    def state_dict(self) -> State:
-        last = {str(actor): entry._asdict() for actor, entry in self.last.items()}
-        return {"server": self.server.state_dict(), "last": last, "floor": self.floor}
-
-    def load_state_dict(self, state: State) -> None:
-        self.server.load_state_dict(state["server"])
-        self.last = {int(actor): Last(**entry) for actor, entry in state["last"].items()}
-        self.floor = state["floor"]
 
 
 def found(folder: Path, server: MemoryServer, *, floor: int = 0) -> None:
@@ -203,7 +120,7 @@ class Once:
 
     def _answer(self, request: Request, known_epoch: int) -> Answer:
         if known_epoch > self.epoch:
-            return _refused("superseded", f"epoch {known_epoch} has answered before; this is {self.epoch}")
+            return refused("superseded", f"epoch {known_epoch} has answered before; this is {self.epoch}")
         try:
             answer = self.ledger.judge(request)
             if answer is not None:
@@ -211,13 +128,13 @@ class Once:
                 return answer
             holder, until = self._held
             if time.monotonic() < until and holder != request.actor:
-                return _refused("held", "atoms are being moved")
+                return refused("held", "atoms are being moved")
             position = self.journal.append(request)
         except Superseded as error:
-            return _refused("superseded", str(error))
+            return refused("superseded", str(error))
         except JournalFull as error:
             self._journal_problem = str(error)
-            return _refused("full", str(error))
+            return refused("full", str(error))
         self._journal_problem = ""
         answer = self.ledger.act(request, position)
         if request.kind == "move":
@@ -265,7 +182,7 @@ class Once:
         except OSError as error:
             self._snapshot_problem = f"no snapshot could be begun in {self.folder}: {error}"
             return
-        state = _own(self.ledger.state_dict())
+        state = own(self.ledger.state_dict())
         self._writer = threading.Thread(target=self._write, args=(self.position, state), daemon=True)
         self._writer.start()
         if wait:
@@ -302,16 +219,3 @@ class Once:
         """Lets go of the files, with everything written."""
         self._join()
         self.journal.close()
-
-
-def _own(state: Any) -> Any:
-    """Returns a state that shares no array with another one."""
-    if isinstance(state, dict):
-        return {name: _own(part) for name, part in state.items()}
-    if isinstance(state, list | tuple):
-        return [_own(part) for part in state]
-    return np.array(state) if isinstance(state, np.ndarray) else state
-
-
-def _refused(verdict: Verdict, reason: str) -> Answer:
-    return Answer(verdict, 0, -1, None, reason)
