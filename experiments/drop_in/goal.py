@@ -238,25 +238,34 @@ def jobs() -> list[Job]:
 
 
 def plot(rows: Sequence[Row]) -> Any:
-    """Returns of every run over its steps: a line of panels per world, a column per agent."""
-    worlds = list(dict.fromkeys(row["name"] for row in rows))
-    agents = list(dict.fromkeys(row["agent"] for row in rows))
-    figure = new_figure(WIDTH, 2.2 * len(worlds) + 0.6)
-    axes = figure.subplots(len(worlds), len(agents), squeeze=False, sharey=True)
+    """Returns of every run over its steps: a line of panels per world, a panel per agent."""
+    groups = by(rows, "name", "agent")
+    agents = {
+        name: [agent for agent in world.agents if (name, agent) in groups] for name, world in WORLDS.items()
+    }
+    agents = {name: present for name, present in agents.items() if present}
+    figure = new_figure(WIDTH, 2.2 * len(agents) + 0.6)
+    axes = figure.subplots(len(agents), max(map(len, agents.values())), squeeze=False, sharey=True)
     colours = colours_of(BONUSES)
-    for row in rows:
-        panel = axes[worlds.index(row["name"])][agents.index(row["agent"])]
-        steps = [point["step"] for point in row["curve"]]
-        returns = [point["episodic_return"] for point in row["curve"]]
-        label = "no bonus" if row["bonus"] == "none" else row["bonus"]
-        panel.plot(steps, returns, color=colours[row["bonus"]], label=label, linewidth=1.2)
-    for world, panels in zip(worlds, axes, strict=True):
-        panels[0].set_ylabel(f"{world}: return")
-        for agent, panel in zip(agents, panels, strict=True):
+    for panels, (name, present) in zip(axes, agents.items(), strict=True):
+        panels[0].set_ylabel(f"{name}: return")
+        for panel in panels[len(present) :]:
+            panel.remove()
+        for panel, agent in zip(panels, present, strict=False):
             panel.set_title(agent, fontsize=10)
             steps_below(panel)
+            for row in groups[name, agent]:
+                _draw(panel, row, colours[row["bonus"]])
     legend_beside(figure)
     return figure
+
+
+def _draw(panel: Any, row: Row, colour: str) -> None:
+    """One run as a line."""
+    steps = [point["step"] for point in row["curve"]]
+    returns = [point["episodic_return"] for point in row["curve"]]
+    label = "no bonus" if row["bonus"] == "none" else row["bonus"]
+    panel.plot(steps, returns, color=colour, label=label, linewidth=1.2)
 
 
 def describe(rows: Sequence[Row]) -> list[str]:
