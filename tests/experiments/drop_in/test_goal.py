@@ -31,8 +31,10 @@ def test_each_agent_leaves_a_curve_that_is_drawn_and_told(name, agent, bonus):
     row = {"name": name, "agent": agent, "bonus": bonus, "seed": 3, "cpu_seconds": 7.2, **measured}
     assert row["curve"][-1]["places"] > 5
     assert 0 <= row["success"] <= 1
-    line = next(line for line in goal.describe([row]) if line.startswith(f"| {name} | {agent} | {bonus} | 3"))
-    assert line.split(" | ")[4] == str(row["curve"][-1]["places"])
+    line = next(
+        line for line in goal.describe([row]) if f"| {name} | {agent} | " in line and f"| {bonus} | 3" in line
+    )
+    assert line.split(" | ")[5] == str(row["curve"][-1]["places"])
     panel = goal.plot([row]).axes[0]
     assert panel.lines[0].get_ydata().tolist() == [point["episodic_return"] for point in row["curve"]]
 
@@ -49,8 +51,25 @@ def test_success_is_that_of_the_last_fifth():
 
 def test_every_agent_meets_every_bonus_and_what_was_not_run_is_said():
     keys = [job.key for job in goal.jobs()]
-    assert len(keys) == len(set(keys)) == 3 * 4 * (3 + 3 + 3 + 2)
-    assert "| maze | sb3-ppo | RND | not run |  |  |  |  |" in goal.describe([])
+    assert len(keys) == len(set(keys)) == 3 * 4 * (3 + 3 + 3 + 2) + 2 * (1 + 3 + 1)
+    assert "| maze | sb3-ppo | 122,880 | RND | not run |  |  |  |  |" in goal.describe([])
+
+
+def test_the_worlds_with_more_steps_differ_in_nothing_else():
+    for name in ("maze", "point"):
+        short, long = goal.WORLDS[name], goal.WORLDS[f"{name}-x4"]
+        assert long.steps == 4 * short.steps
+        assert (long.env_id, long.options, long.weight) == (short.env_id, short.options, short.weight)
+
+
+def test_no_panel_is_empty():
+    rows = [
+        {"name": name, "agent": agent, "bonus": "COUNT", "curve": [{"step": 1, "episodic_return": 0.5}]}
+        for name, agent in (("key", "sb3-ppo"), ("key", "sb3-dqn"), ("maze", "sb3-ppo"), ("point", "sb3-sac"))
+    ]
+    panels = goal.plot(rows).axes
+    assert [panel.get_title() for panel in panels] == [f"{row['name']}, {row['agent']}" for row in rows]
+    assert all(panel.lines for panel in panels)
 
 
 def test_true_counts_in_a_replay_are_those_of_the_places_that_were_reached():
