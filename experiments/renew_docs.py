@@ -14,23 +14,23 @@ from pathlib import Path
 from experiments.figure import find
 
 BLOCK = re.compile(r"^```text ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TABLE = re.compile(r"^<!-- figure ([\w-]+) -->\n((?:\|.*\n)*)", re.MULTILINE)
+TABLE = re.compile(r"^<!-- figure ([\w-]+) -->\n((?:\(\d+ of \d+ runs\)\n\n?)?(?:\|.*\n)*)", re.MULTILINE)
 
 
 def renewed(page: str) -> str:
     """Returns the page with every block and table written from the results."""
     page = BLOCK.sub(lambda match: f"```text {match[1]}\n{numbers(match[1])}\n```", page)
-    return TABLE.sub(lambda match: f"<!-- figure {match[1]} -->\n{numbers(match[1])}\n", page)
+    return TABLE.sub(lambda match: f"<!-- figure {match[1]} -->\n{numbers(match[1], gap=2)}\n", page)
 
 
-def numbers(name: str) -> str:
-    """Returns what a figure says of the results that are there."""
+def numbers(name: str, gap: int = 1) -> str:
+    """Returns what a figure says of the results that are there, `gap` line ends below how many are."""
     figure = find(name)
     rows, num = figure.rows(), len(figure.jobs())
     if not rows:
         return "not run"
-    note = [] if len(rows) == num else [f"({len(rows)} of {num} runs)"]
-    return "\n".join(note + figure.describe(rows))
+    note = "" if len(rows) == num else f"({len(rows)} of {num} runs)" + gap * "\n"
+    return note + "\n".join(figure.describe(rows))
 
 
 def main(docs: Path = Path("docs")) -> None:

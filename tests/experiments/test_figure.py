@@ -193,4 +193,6 @@ def test_a_block_holds_what_the_figure_says_and_how_much_of_it_was_run(toy, tmp_
     renew_docs.main(tmp_path / "docs")
     assert capsys.readouterr().out == ""
     table = "<!-- figure toy -->\n| old |\n| older |\n\nc\n"
-    assert renew_docs.renewed(table) == "<!-- figure toy -->\n(1 of 3 runs)\nvalues [10]\n\nc\n"
+    assert renew_docs.renewed(table) == "<!-- figure toy -->\n(1 of 3 runs)\n\nvalues [10]\n\nc\n"
+    partly = "<!-- figure toy -->\n(1 of 3 runs)\n\n| old |\n| older |\n\nc\n"
+    assert renew_docs.renewed(partly) == renew_docs.renewed(table)  # how many there were is not kept twice
