@@ -34,3 +34,5 @@ def test_a_world_that_does_not_know_its_places_is_refused():
 def test_places_that_are_not_whole_numbers_are_refused():
     with pytest.raises(ValueError, match="expected whole numbers"):
         PlaceCount().observe(Features(place=np.array([0.5])), np.array([0]), np.array([False]))
+    with pytest.raises(ValueError, match=r"shape \(1, 1\); expected whole numbers of shape \(B,\)"):
+        PlaceCount().observe(Features(place=np.array([[3]])), np.array([0]), np.array([False]))

@@ -167,6 +167,11 @@ def test_a_bad_state_is_named_and_leaves_no_trace(memory, name):
     assert same(before, memory.state_dict())
 
 
+def test_a_bandwidth_is_large_or_not_after_its_bias_is_corrected(memory):
+    memory.load_state_dict(broken(memory.state_dict(), d2_biased=1e60, d2_weight=0.5))
+    assert memory.state_dict()["d2_biased"] == 1e60
+
+
 def test_truncated_foreign_and_tampered_files_are_refused(memory, tmp_path):
     path = tmp_path / "memory"
     memory.save(path)

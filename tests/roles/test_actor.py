@@ -197,3 +197,10 @@ def test_a_restored_actor_continues_identically():
 def test_a_state_of_other_environments_is_refused():
     with pytest.raises(ValueError, match="5 environments; this actor has 2"):
         actor_of(num_envs=2).load_state_dict(actor_of().state_dict())
+
+
+def test_a_world_without_places_is_told_from_one_that_cannot_count_them():
+    actor = actor_of()
+    assert actor.num_places() == actor.env.num_places > 0
+    actor.timestep = actor.timestep._replace(place=None)
+    assert actor.num_places() == -1

@@ -1,8 +1,9 @@
 """How MEME acts: each row is answered for its own mixture."""
 
+import numpy as np
 import torch
 
-from softcount.agents.meme.acting import ActingMeme
+from softcount.agents.meme.acting import ActingMeme, FixedMixture
 from softcount.agents.meme.agent import MemeConfig
 from softcount.agents.meme.network import NetworkConfig
 from softcount.agents.protocols import Inputs
@@ -23,3 +24,7 @@ def test_each_row_is_answered_for_its_own_mixture():
     for row, mixture in enumerate([2, 0, 1, 2, 1]):
         torch.testing.assert_close(answer[row], logits[0, row, mixture])
     torch.testing.assert_close(after, expected_after)
+
+
+def test_a_clip_is_called_by_the_mixture_of_the_copy_it_shows():
+    assert FixedMixture(np.array([2, 0, 1]), 3, 0.1).describe() == "mixture 2"

@@ -341,3 +341,13 @@ def test_the_policys_gain_is_reported_and_trains_nothing():
     gain = found.metrics["policy_gain"]
     assert not gain.requires_grad
     assert float(gain) == pytest.approx(float(meme.policy_gain(online.logits[:-1], q, valid, CONFIG)))
+
+
+def test_values_of_the_first_and_the_last_mixture_are_reported_over_all_real_steps():
+    online, target, batch = make()
+    metrics = meme_loss(online, target, batch, LADDERS, ZERO, CONFIG).metrics
+    q = (online.q_extrinsic + torch.tensor(BETA)[:, None] * online.q_intrinsic).detach()
+    rows = [(t, b) for t in range(T) for b in range(B) if not batch.is_last[t, b]]
+    for name, mixture in (("q_exploit", 0), ("q_explore", N - 1)):
+        expected = sum(float(q[t, b, mixture].max()) for t, b in rows) / len(rows)
+        assert float(metrics[name]) == pytest.approx(expected), name

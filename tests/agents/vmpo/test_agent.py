@@ -349,6 +349,7 @@ def test_learning_from_one_batch_makes_its_better_half_likelier(space):
         (lambda: VmpoConfig(unroll_length=1), "unroll_length is 1; expected at least 2"),
         (lambda: LossConfig(kl_limit=0.0), "kl_limit is 0.0; expected a number above 0"),
         (lambda: LossConfig(discount=1.5), "discount is 1.5; expected a number in"),
+        (lambda: LossConfig(trace_discount=1.5), "trace_discount is 1.5; expected a number in"),
         (
             lambda: Vmpo(SEEN, ContinuousActions((-np.inf,), (1.0,)), CONFIG),
             "needs finite bounds: wrap the environment",
