@@ -62,6 +62,10 @@ FEW_SEEDS = {"none": (0,), "RECODE-AP": SEEDS, "COUNT": (0,)}
 WORLDS |= {  # is it the budget that is missing?
     f"{name}-x4": replace(WORLDS[name], agents=("sb3-ppo",), steps=4 * WORLDS[name].steps, seeds=FEW_SEEDS)
     for name in ("maze", "point")
+} | {  # is it the settings of worlds without noise?
+    "multiroom-late": replace(
+        WORLDS["multiroom"], agents=("ppo_recode",), is_plain=False, seeds={"RECODE-AP": SEEDS}
+    )
 }
 
 PPO: dict[str, Any] = {
@@ -309,7 +313,7 @@ FIGURE = Figure(
     name="drop_in_goal",
     paper="not in the paper",
     claim="A goal that a bonus leads to is kept, in agents of other libraries too.",
-    laptop_cost="142 runs of 4 to 90 CPU seconds; docs/drop_in/goal.md has each",
+    laptop_cost="145 runs of 4 to 90 CPU seconds; docs/drop_in/goal.md has each",
     paper_cost="not planned",
     folder=Path("results/drop_in_goal"),
     jobs=jobs,

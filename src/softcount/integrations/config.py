@@ -115,4 +115,6 @@ PLAIN_WORLD = replace(
     first_updates=100,
     reembed_every=20,
 )
-"""For small worlds seen without noise, as vectors or categories; pays after 1,200 steps. Decision 381."""
+"""For small worlds seen without noise, as vectors or categories; pays after 1,200 steps.
+
+Too early for MultiRoom. Decision 381."""
