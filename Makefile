@@ -77,6 +77,7 @@ mutants-tenth: install  ## a tenth of them, chosen by the commit
 
 chaos: install  ## processes killed, hung and starved at random: nothing may be lost or counted twice
 	PYTHONPATH=tests $(BIN)/python -m chaos
+	PYTHONPATH=tests $(BIN)/python -m chaos.run_storm
 
 # Builds native modules with sanitizers, as $(1), and tests them. The runtime has to be loaded before Python, and
 # C++'s with it, or it does not find what throws; leaks are not looked for, since Python keeps what it likes. Addresses are not randomised for ThreadSanitizer.

@@ -136,7 +136,7 @@ def test_each_command_line_gives_its_configuration(monkeypatch, tmp_path):
     monkeypatch.setattr(
         Run, "create", classmethod(lambda cls, folder, config: asked.append((folder, config)))
     )
-    monkeypatch.setattr(cli, "_follow", lambda run: 0)
+    monkeypatch.setattr(cli, "_follow", lambda run, said: 0)
     monkeypatch.setattr(cli, "_with_allocator", lambda *_: None)
     for experiment in EXPERIMENTS.values():
         config = next(experiment.runs())

@@ -294,7 +294,12 @@ def _hint(name: str) -> str:
     """What was probably meant, as the end of a sentence."""
     known = _known_names()
     as_own = f"gym/{name}"
-    return f"; did you mean {as_own!r}?" if as_own in known else nearest(name, known)
+    if as_own in known:
+        return f"; did you mean {as_own!r}?"
+    # Games that Gymnasium has registered too are meant as the family's, whose name they resemble as much.
+    word = name.lower()
+    holding = [each for each in known if word in each.lower() and not each.startswith("gym/")]
+    return nearest(name, holding) or nearest(name, known)
 
 
 def _known_names() -> list[str]:

@@ -67,7 +67,7 @@ def test_curves_are_one_thin_line_a_seed_and_a_thick_mean():
     assert [line.get_linewidth() for line in lines] == [0.7, 0.7, 2, 0.7, 2]
     np.testing.assert_allclose(lines[2].get_ydata()[-1], (0.75 + 0.25) / 2)
     np.testing.assert_allclose(lines[0].get_xdata()[[0, -1]], [0, 100])
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["first (2 seeds)", "B (1 seed)"]
+    assert axes.get_legend_handles_labels()[1] == ["first (2 seeds)", "B (1 seed)"]
 
 
 def test_agreement_is_drawn_for_bonuses_that_score_places():
