@@ -111,7 +111,7 @@ def test_the_help_fits_on_two_screens_and_names_every_part(capsys, agent):
     assert max(map(len, lines)) <= 80
     for name in ("--preset", "--run", "--env", "--env-options", "--steps", "--seed", "--num-envs"):
         assert text.count(f"\n  {name} ") == 1  # explained, and once
-    read = parts_read(agent)
+    read = (*parts_read(agent), "runtime")  # where roles live is for every agent
     for field in fields(RunConfig):
         is_part = is_dataclass(getattr(LAPTOP, field.name)) or field.name == "surprise"
         if is_part:

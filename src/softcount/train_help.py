@@ -10,7 +10,7 @@ from typing import Any
 from softcount.config import RunConfig
 from softcount.options import Option, field_docs, options_of
 
-COMMON = ("steps", "seed", "num_envs", "device", "report_every", "evaluate_every", "wandb_project")
+COMMON = ("steps", "seed", "num_envs", "device", "report_every", "evaluate_every")
 """Fields that most people set; `--help` explains these and names the rest."""
 WIDTH, INDENT = 80, 26
 
