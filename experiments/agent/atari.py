@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from experiments.agent.atari_runs import FOLDER, atari_config, job
 from experiments.drawing import WIDTH, colours_of, draw_steps, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row
-from softcount.config import RunConfig
+from softcount.config import RunConfig, with_fields
 from softcount.envs.atari_places import MontezumaPlaces
 from softcount.measure.coverage import Coverage, plot_heat_map
 
@@ -20,17 +19,21 @@ AGENTS = ("RECODE-FRAME", "COUNT", "RND", "RECODE-AP", "EMM-FRAME", "none", "NGU
 THRICE = ("RECODE-FRAME", "RND", "RECODE-AP")
 LABELS = {"COUNT": "true counts", "none": "no bonus"}
 CELLS = MontezumaPlaces.rows * MontezumaPlaces.columns
+OTHER_BETA = 0.2
+"""β of bonuses other than RECODE, whose pay is not lowered by its mean."""
 KEY = "100"
 """What the first key is worth."""
 
 
 def config_of(agent: str, seed: int) -> RunConfig:
-    """The preset for a bonus; errors of any size are learned from in units of their own size."""
+    """The preset for a bonus; its β suits what RECODE pays, so the others have a β of their own."""
     config = atari_config("MEME" if agent == "none" else f"MEME-{agent}", seed)
-    if agent != "RND":
+    if agent.startswith("RECODE"):
         return config
-    network = replace(config.meme.network, value_unit="running")
-    return replace(config, meme=replace(config.meme, network=network))
+    fields: dict[str, Any] = {"meme.loss.beta_max": OTHER_BETA}
+    if agent == "RND":
+        fields["meme.network.value_unit"] = "running"  # errors of any size are learned from alike
+    return with_fields(config, fields)
 
 
 def jobs() -> list[Job]:

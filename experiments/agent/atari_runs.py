@@ -23,7 +23,7 @@ from softcount.runs.run import Run
 FOLDER = Path("results/atari")
 RUNS = Path("runs/atari")
 STEPS = 1_000_000
-MOST_SECONDS = 1000.0
+MOST_SECONDS = 1800.0
 KEPT = {
     "frames": "charts/frames",
     "return": "charts/episodic_return",

@@ -137,7 +137,6 @@ LAPTOP_ATARI = replace(
         "size": (42, 40),
         "stack": 2,
         "actions": ("NOOP", "FIRE", "UP", "RIGHT", "LEFT", "DOWN", "RIGHTFIRE", "LEFTFIRE"),
-        "life_loss_is_terminal": True,
         "skip_deaths": True,
         "clip_rewards": True,
         "max_steps": 2000,
@@ -146,14 +145,15 @@ LAPTOP_ATARI = replace(
     meme=replace(
         LAPTOP.meme,
         network=NetworkConfig(torso=SMALL_DQN, core="none", core_size=128, head_size=128, num_mixtures=4),
-        loss=replace(LAPTOP.meme.loss, beta_max=0.2),
+        loss=replace(LAPTOP.meme.loss, beta_max=0.05, discount_min=0.97),
         optimiser=replace(LAPTOP.meme.optimiser, learning_rate=5e-4),
-        replay=replace(LAPTOP.meme.replay, capacity=60_000, min_traces=200),
+        replay=replace(LAPTOP.meme.replay, capacity=60_000, replay_ratio=8.0, min_traces=200),
         evaluation_epsilon=0.01,
     ),
     recode=replace(
         LAPTOP.recode,
         memory=replace(LAPTOP.recode.memory, size=5000, neighbours=5, warmup_atoms=2000, kernel_epsilon=1.0),
+        normaliser=NormaliserConfig(kind="prioritised", step=1e-3),
     ),
     representation=RepresentationConfig(
         embedding=EmbeddingConfig(torso=SMALL_DQN, dim=32, layer_norm=True),

@@ -65,6 +65,11 @@ def test_the_runs_have_the_preset_and_the_working_setting_comes_first():
         LAPTOP_ATARI, seed=2, steps=atari_runs.STEPS, recode=replace(LAPTOP_ATARI.recode, reembed_every=0)
     )
     assert atari.config_of("RND", 0).meme.network.value_unit == "running"
+    assert [atari.config_of(name, 0).meme.loss.beta_max for name in ("RECODE-AP", "RND", "COUNT")] == [
+        LAPTOP_ATARI.meme.loss.beta_max,
+        atari.OTHER_BETA,
+        atari.OTHER_BETA,
+    ]
     assert atari.config_of("none", 0).agent == "MEME"
 
 
