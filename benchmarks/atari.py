@@ -1,8 +1,8 @@
-"""How fast the `laptop-atari` preset trains: steps per CPU second, with a thread for the learner or not.
+"""How fast the `laptop-atari` preset trains: steps per CPU second, by replay ratio.
 
     python -m benchmarks.atari                       # writes results/atari/speed.json
 
-CPU time is that of all threads together, so it can be compared on a machine that does other work. Both ways
+CPU time is that of all threads together, so it can be compared on a machine that does other work. Ratios
 take turns. Starting the emulators and the steps before learning starts are left out.
 """
 
@@ -17,12 +17,14 @@ from typing import Any
 
 import torch
 
+from softcount.config import with_fields
 from softcount.launch.local import LocalLoop
 from softcount.measure.machine import machine
 from softcount.presets import LAPTOP_ATARI, suited
 from softcount.runs.run import make_loop
 
 BEFORE_LEARNING = 3_000
+RATIOS = (2.0, 4.0, 8.0)
 
 
 def take_turn(loop: LocalLoop, steps: int) -> dict[str, Any]:
@@ -48,17 +50,16 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    config = suited(LAPTOP_ATARI, "MEME-RECODE-FRAME")
-    loops = {overlap: make_loop(replace(config, overlap=overlap)) for overlap in (False, True)}
+    config = replace(suited(LAPTOP_ATARI, "MEME-RECODE-FRAME"), overlap=False)
+    loops = {ratio: make_loop(with_fields(config, {"meme.replay.replay_ratio": ratio})) for ratio in RATIOS}
     for loop in loops.values():
         take_turn(loop, BEFORE_LEARNING)
     turns = []
     for turn in range(arguments.turns):
-        for overlap, loop in loops.items():
-            turns.append({"turn": turn, "overlap": overlap, **take_turn(loop, arguments.steps)})
+        for ratio, loop in loops.items():
+            turns.append({"turn": turn, "replay_ratio": ratio, **take_turn(loop, arguments.steps)})
             print(turns[-1], flush=True)
-    ratio = config.meme.replay.replay_ratio
-    content = {"machine": machine(), "agent": config.agent, "replay_ratio": ratio, "turns": turns}
+    content = {"machine": machine(), "agent": config.agent, "turns": turns}
     arguments.out.write_text(json.dumps(content, indent=1) + "\n")
 
 
