@@ -5,7 +5,8 @@ representation learns from what was seen so far, an update per 64 steps. Five ti
 place that was seen: ρ, the rank correlation of what a visit would be paid with how rare visits were;
 identification, how often the nearest embedding of another frame is of the same place; noise, how far the
 frames of a place spread, as a share of the way to the next place; and, for action prediction, how often it
-names an action that shows what the right one shows (`atari_stream`). RND pays its surprise: it has ρ alone.
+names an action that shows what the right one shows (`atari_stream`); moved, how far the frames of the first
+moment went since the moment before, as a share of their spread. RND pays its surprise: it has ρ alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,8 +37,8 @@ from softcount.representations.trainer import RepresentationTrainer
 from softcount.types import Array, ArraySpec, DiscreteActions, Features, map_arrays
 
 MOMENTS, PER_PLACE, AT_ONCE = 5, 8, 2048
-KINDS = ("frame", "random", "ap", "ap, fast bandwidth", "casm", "byol", "rnd")
-"""What is compared; "fast bandwidth" lets d²_ema follow ten times as fast."""
+KINDS = ("frame", "random", "ap", "ap by cells", "ap, fast bandwidth", "casm", "byol", "rnd")
+"""What is compared; "ap" has the paper's encoder, "fast bandwidth" lets d²_ema follow ten times as fast."""
 
 PLAIN = SurpriseConfig(normaliser=NormaliserConfig(kind="none"))
 """Errors as they are: neither ranks nor ratios depend on their scale."""
@@ -46,7 +48,7 @@ def measure(kind: str, num_actions: int, seed: int = 0) -> dict[str, Any]:
     """Plays the stream to a representation and a memory; returns what was asked at each moment."""
     torch.set_num_threads(1)
     stream = recorded(num_actions)
-    listener = Listener(kind.partition(",")[0], stream, _settings_of(kind), seed)
+    listener = Listener(kind, stream, _settings_of(kind), seed)
     moments = [len(stream.action) * (i + 1) // MOMENTS - 1 for i in range(MOMENTS)]
     rows = []
     for t in range(len(stream.action)):
@@ -70,9 +72,12 @@ class Listener:
     def __init__(self, kind: str, stream: Stream, recode: RecodeBonusConfig, seed: int) -> None:
         self.stream, self.rng = stream, np.random.default_rng(seed)
         spec = ArraySpec((*stream.observation.shape[2:], 1), "uint8")
-        newest = replace(LAPTOP_ATARI.representation, newest_channels=0)  # all that was recorded
+        by: Any = "cells" if "cells" in kind else "encoder"
+        predicting = replace(LAPTOP_ATARI.representation.action_prediction, by=by)
+        config = replace(LAPTOP_ATARI.representation, newest_channels=0, action_prediction=predicting)
+        kind = kind.split(",")[0].split(" ")[0]
         self.actions = DiscreteActions(stream.num_actions)
-        self.learning: Any = make_representation(kind, spec, self.actions, newest, seed=seed)
+        self.learning: Any = make_representation(kind, spec, self.actions, config, seed=seed)
         self.trainer = RepresentationTrainer(self.learning, LAPTOP_ATARI.trainer)
         self.acting: Any = copy.deepcopy(self.learning).eval()
         num_envs = stream.action.shape[1]
@@ -83,6 +88,8 @@ class Listener:
         self.bonus, self.ids = bonus, np.arange(num_envs)
         self.visits: dict[int, int] = {}
         self.frames: dict[int, list[Array]] = {}
+        self.followed: Array | None = None
+        self.stood: Array | None = None
 
     def hear(self, t: int) -> None:
         """Counts a row of every copy, and learns once where enough was heard; last rows are not counted."""
@@ -143,9 +150,24 @@ class Listener:
         if features.embedding is not None:
             row["identification"] = identification(features.embedding, places)
             row["noise"] = noise(features.embedding, places)
-        if hasattr(self.learning, "predictor") and hasattr(self.learning, "coding"):
+            row.update(self._moved())
+        if hasattr(self.learning, "logits"):
             row["class_accuracy"] = class_accuracy(self.learning, self.stream)
         return {name: round(value, 4) for name, value in row.items()}
+
+    def _moved(self) -> dict[str, float]:
+        """How far the frames of the first moment are from where they were at the last."""
+        if self.followed is None:
+            self.followed = np.stack([kept[0] for kept in self.frames.values()])
+        before, self.stood = self.stood, self.represent(self.followed).embedding
+        assert self.stood is not None
+        return {} if before is None else {"moved": moved(before, self.stood)}
+
+
+def moved(before: Array, now: Array) -> float:
+    """How far embeddings went, over how far they are from their mean; medians."""
+    spread = np.linalg.norm(now - now.mean(0), axis=1)
+    return float(np.median(np.linalg.norm(now - before, axis=1)) / max(np.median(spread), 1e-12))
 
 
 def identification(embedding: Array, places: Array) -> float:
@@ -173,11 +195,12 @@ def class_accuracy(representation: Any, stream: Stream) -> float:
     """How often action prediction names an action that shows what the right one shows; all count alike."""
     num, num_actions = stream.next.shape[:2]
     module = representation.eval()
+    named = np.empty((num, num_actions), np.int64)
     with torch.inference_mode():
-        before = module.represent(torch.from_numpy(stream.now)[..., None])[0].embedding
-        after = module.represent(torch.from_numpy(stream.next.reshape(-1, *stream.now.shape[1:]))[..., None])
-        pairs = torch.cat((before.repeat_interleave(num_actions, 0), after[0].embedding), -1)
-        named = module.predictor(pairs).argmax(-1).reshape(num, num_actions).numpy()
+        before = torch.from_numpy(stream.now)[..., None]
+        for action in range(num_actions):
+            after = torch.from_numpy(np.ascontiguousarray(stream.next[:, action]))[..., None]
+            named[:, action] = module.logits(before, after).argmax(-1).numpy()
     classes = stream.classes()
     return float((np.take_along_axis(classes, named, 1) == classes).mean())
 
@@ -186,13 +209,15 @@ def jobs() -> list[Job]:
     """The embeddings that need no learning first; with 8 actions, then with all 18."""
     return [
         Job(
-            key=f"{kind.replace(', ', '_').replace(' ', '_')}__{num_actions}actions",
-            seed=0,
+            key=f"{kind.replace(', ', '_').replace(' ', '_')}__{num_actions}actions"
+            + (f"__seed{seed}" if seed else ""),
+            seed=seed,
             settings={"kind": kind, "num_actions": num_actions},
-            measure=lambda kind=kind, num_actions=num_actions: measure(kind, num_actions),  # type: ignore[misc]
+            measure=partial(measure, kind, num_actions, seed),
         )
         for num_actions in (8, 18)
         for kind in KINDS
+        for seed in ((0, 1) if kind == "ap by cells" else (0,))
     ]
 
 
@@ -204,9 +229,9 @@ def plot(rows: Sequence[Row]) -> Any:
             for row in rows:
                 if (row["kind"], row["num_actions"]) == (kind, num_actions):
                     steps = [moment["step"] for moment in row["rows"]]
-                    axes.plot(
-                        steps, [moment["rho"] for moment in row["rows"]], "o-", color=colour, label=kind
-                    )
+                    label = None if row["seed"] else kind
+                    rho = [moment["rho"] for moment in row["rows"]]
+                    axes.plot(steps, rho, "o-", color=colour, label=label)
         axes.set(xlabel="steps", title=f"{num_actions} actions", ylabel="ρ of pay with rarity")
         axes.legend(frameon=False, fontsize=8)
     return figure
@@ -223,12 +248,15 @@ def describe(rows: Sequence[Row]) -> list[str]:
             for name, title in (
                 ("identification", "identified"),
                 ("noise", "noise"),
+                ("moved", "moved"),
                 ("class_accuracy", "right class"),
             )
             if name in last
         ]
         paid = f"rare places paid {last['rare_over_common']:.1f} times common ones"
-        lines.append(f"{row['num_actions']} actions, {row['kind']}: " + ", ".join([f"ρ {rho}", paid, *rest]))
+        seed = f", seed {row['seed']}" if row["seed"] else ""
+        title = f"{row['num_actions']} actions, {row['kind']}{seed}: "
+        lines.append(title + ", ".join([f"ρ {rho}", paid, *rest]))
     for num_actions in dict.fromkeys(row["num_actions"] for row in rows):
         knowable = next(row["knowable"] for row in rows if row["num_actions"] == num_actions)
         lines.append(f"{num_actions} actions: a perfect predictor names {knowable:.2f} of them right")
@@ -239,7 +267,7 @@ FIGURE = Figure(
     name="atari_streams",
     paper="§3.2 on Montezuma's Revenge; the paper has no such figure",
     claim="Embeddings that need no learning order places by visits from the start; action prediction later.",
-    laptop_cost="two recordings of three CPU-minutes, fourteen jobs of one to five",
+    laptop_cost="two recordings of three CPU-minutes, sixteen jobs of up to five",
     paper_cost="not in the paper",
     folder=FOLDER / "streams",
     jobs=jobs,

@@ -22,6 +22,7 @@ from softcount.fitting import SMALL_DQN, Spaces, fit
 from softcount.memory import RecodeConfig
 from softcount.optimiser import OptimiserConfig
 from softcount.replay.config import ReplayConfig
+from softcount.representations.action_prediction import ActionPredictionConfig
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import GRID, GRID_TRAINER, RepresentationConfig
 from softcount.representations.rnd import NGU_RND, RndConfig
@@ -157,6 +158,7 @@ LAPTOP_ATARI = replace(
     ),
     representation=RepresentationConfig(
         embedding=EmbeddingConfig(torso=SMALL_DQN, dim=32, layer_norm=True),
+        action_prediction=ActionPredictionConfig(by="cells"),
         rnd=RndConfig(torso=SMALL_DQN, outputs=128, hidden_sizes=(128,)),
         newest_channels=1,
     ),

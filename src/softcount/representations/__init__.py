@@ -7,6 +7,7 @@ each one is and when to use which: `docs/representations.md`.
 from softcount.representations.action_prediction import ActionPrediction, ActionPredictionConfig
 from softcount.representations.byol import Byol, ByolConfig
 from softcount.representations.casm import Casm, CasmConfig
+from softcount.representations.cells import CellConfig, CellPrediction
 from softcount.representations.compose import Both, Frozen, Function, Random
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.features import Representation
@@ -23,6 +24,8 @@ __all__ = [
     "ByolConfig",
     "Casm",
     "CasmConfig",
+    "CellConfig",
+    "CellPrediction",
     "EmbeddingConfig",
     "EmbeddingRndConfig",
     "Frame",

@@ -10,6 +10,7 @@ to tell, so f has no reason to keep it. Pairs across an episode's end are left o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -32,6 +33,8 @@ class ActionPredictionConfig:
     """Classes per dimension of a continuous action."""
     last_transitions: int | None = None
     """Train on only the last n transitions of a sequence (NGU: 5); None takes all."""
+    by: Literal["encoder", "cells"] = "encoder"
+    """What tells the action: the paper's encoder, or the cells of the picture (ours, `cells`)."""
 
     def __post_init__(self) -> None:
         check_fields(self, hidden_sizes=each(at_least(1)), num_bins=at_least(2), last_transitions=at_least(1))
@@ -62,6 +65,12 @@ class ActionPrediction(FeedForward):
         self.coding = ActionCoding(action_spec, self.config.num_bins)
         self.predictor = mlp(2 * self.embedder.dim, self.config.hidden_sizes, self.coding.num_logits)
         self.draws = Draws(seed)
+
+    def logits(self, before: Any, after: Any) -> Tensor:
+        """Of the actions between observations `[B, ...]`, `[B, A]`."""
+        pair = torch.cat((self.embedder(before), self.embedder(after)), -1)
+        logits: Tensor = self.predictor(pair)
+        return logits
 
     def loss(self, sequence: Sequence[Tensor]) -> tuple[Tensor, Metrics]:
         """Cross-entropy of a_t given o_t and o_{t+1}, averaged over the transitions of the batch."""

@@ -15,6 +15,7 @@ from softcount.optimiser import OptimiserConfig
 from softcount.representations.action_prediction import ActionPrediction, ActionPredictionConfig
 from softcount.representations.byol import Byol, ByolConfig
 from softcount.representations.casm import Casm, CasmConfig
+from softcount.representations.cells import CellConfig, CellPrediction
 from softcount.representations.compose import Both, Random
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.features import Representation
@@ -35,6 +36,8 @@ class RepresentationConfig:
     """The encoder f, shared by all kinds that have one."""
     action_prediction: ActionPredictionConfig = field(default_factory=ActionPredictionConfig)
     """AP's classifier."""
+    cells: CellConfig = field(default_factory=CellConfig)
+    """AP by cells, if `action_prediction.by` says so."""
     casm: CasmConfig = field(default_factory=CasmConfig)
     """CASM's masks and transformer."""
     byol: ByolConfig = field(default_factory=ByolConfig)
@@ -94,6 +97,8 @@ def _make(
     kind: str, spec: ObservationSpec, actions: ActionSpec, config: RepresentationConfig, seed: int
 ) -> Representation:
     embedding = config.embedding
+    if kind == "ap" and config.action_prediction.by == "cells":
+        return CellPrediction(spec, actions, config.cells)
     if kind == "ap":
         return ActionPrediction(
             spec, actions, embedding=embedding, config=config.action_prediction, seed=seed

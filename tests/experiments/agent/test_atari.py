@@ -12,10 +12,20 @@ from experiments.memory import atari_stream, atari_streams
 from experiments.memory.atari_stream import Stream
 from softcount.envs.atari import Atari, AtariConfig
 from softcount.presets import LAPTOP_ATARI
-from softcount.representations import EmbeddingConfig, RepresentationConfig
+from softcount.representations import (
+    ActionPrediction,
+    CellPrediction,
+    EmbeddingConfig,
+    RepresentationConfig,
+)
 from softcount.representations.rnd import RndConfig
 from softcount.torsos import DqnConfig
 
+STREAM_KINDS = {
+    "ap": ActionPrediction,
+    "ap by cells": CellPrediction,
+    "ap, fast bandwidth": ActionPrediction,
+}
 TINY = DqnConfig(channels=(2,), kernels=(6,), strides=(6,), hidden_sizes=())
 
 
@@ -137,13 +147,9 @@ class Names(torch.nn.Module):
         super().__init__()
         self.action = action
 
-    def represent(self, observation):
-        from softcount.types import Features
-
-        return Features(torch.zeros(len(observation), 2)), ()
-
-    def predictor(self, pairs):
-        return torch.nn.functional.one_hot(torch.full((len(pairs),), self.action), 3).float()
+    def logits(self, before, after):
+        assert before.shape == after.shape
+        return torch.nn.functional.one_hot(torch.full((len(after),), self.action), 3).float()
 
 
 @pytest.mark.parametrize(("action", "expected"), [(0, (2 + 3) / 6), (1, (1 + 3) / 6), (2, (2 + 3) / 6)])
@@ -164,7 +170,22 @@ def test_noise_is_the_spread_of_a_place_over_the_way_to_the_next():
     assert np.isnan(atari_streams.noise(embedding[:2], places[:2]))
 
 
-@pytest.mark.parametrize("kind", ["frame", "ap, fast bandwidth", "rnd"])
+def test_moved_is_the_way_over_the_spread():
+    before = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 6.0]], np.float32)
+    now = before + np.float32([[3.0, 4.0]])  # all by 5
+    spread = np.linalg.norm(before - [4 / 3, 2.0], axis=1)
+    assert atari_streams.moved(before, now) == pytest.approx(5 / np.median(spread))
+    assert atari_streams.moved(before, before) == 0
+
+
+def test_predicting_by_cells_is_the_presets_and_the_encoder_the_papers():
+    frames = np.zeros((2, 2, 42, 40), np.uint8)
+    stream = replace(small_stream(), observation=frames)
+    kinds = {kind: atari_streams.Listener(kind, stream, LAPTOP_ATARI.recode, 0) for kind in STREAM_KINDS}
+    assert {kind: type(listener.learning) for kind, listener in kinds.items()} == STREAM_KINDS
+
+
+@pytest.mark.parametrize("kind", ["frame", "ap by cells", "ap, fast bandwidth", "rnd"])
 def test_a_stream_is_heard_and_judged(monkeypatch, kind):
     preset = replace(
         LAPTOP_ATARI,
@@ -184,9 +205,10 @@ def test_a_stream_is_heard_and_judged(monkeypatch, kind):
     assert measured["num_places"] == 5
     last = measured["rows"][-1]
     assert ("class_accuracy" in last) == kind.startswith("ap")
-    assert ("identification" in last) == ("noise" in last) == (kind != "rnd")
+    assert ("identification" in last) == ("noise" in last) == ("moved" in last) == (kind != "rnd")
+    assert kind == "rnd" or "moved" not in measured["rows"][0]
     assert last["updates"] == (0 if kind == "frame" else 40 - 17)
-    described = [{**measured, "kind": kind, "num_actions": 3}]
+    described = [{**measured, "kind": kind, "num_actions": 3, "seed": 0}]
     assert len(atari_streams.describe(described)) == 2
 
 
