@@ -41,7 +41,7 @@ BASE = replace(
     env="eight-rooms/all",
     env_options={"actions": "continuous", "variant": "tiny", "layout": 0, "width": 64, "height": 48},
     num_envs=64,
-    steps=800_000,
+    steps=400_000,
     evaluation_episodes=16,  # two of each task
     recode=replace(
         VMPO_LAPTOP.recode,
