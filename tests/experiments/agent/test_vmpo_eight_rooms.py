@@ -1,4 +1,4 @@
-"""Eight Rooms at once: the runs differ in their bonus only, and scores are what the solver's are measured in."""
+"""Eight Rooms at once: the runs differ in their bonus only, and scores are in units of the solver's."""
 
 from dataclasses import replace
 

@@ -144,7 +144,7 @@ def kl_penalty(
 ) -> Tensor:
     """Returns L_α of distances `[..., K]` with multipliers `[K]`, added over K.
 
-    With `group`, multipliers are `[G · K]`, those of the first group first, and each group is held by its own.
+    With `group`, multipliers are `[G · K]`, those of the first group first; each holds its own group.
     """
     if group is not None:
         own = multiplier.view(-1, distance.shape[-1])
