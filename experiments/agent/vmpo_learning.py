@@ -241,6 +241,7 @@ WORLDS: dict[str, dict[str, Variant]] = {
 }
 WATCHED = (
     "kl_distance",
+    "kl_distance_most",
     "mean_distance",
     "kl_multiplier",
     "eta",
