@@ -38,7 +38,7 @@ from softcount.config import RunConfig
 from softcount.presets import LAPTOP, VMPO_LAPTOP, suited
 from softcount.representations.embedding import EmbeddingConfig
 from softcount.runs.run import Run
-from softcount.torsos import MlpConfig
+from softcount.torsos import GridConfig, MlpConfig, SmallConfig
 
 FOLDER, RUNS, IMAGES = Path("results/vmpo"), Path("runs/vmpo"), Path("docs/images")
 POINTS = 20
@@ -54,6 +54,8 @@ class Variant:
     """The run, but for its seed."""
     forgets: bool = False
     """Forget the recurrent state at every step, in acting and in learning."""
+    seeds: tuple[int, ...] = SEEDS
+    """Which runs there are."""
 
 
 def _vmpo(config: RunConfig, *, loss: Mapping[str, Any] | None = None, **fields: Any) -> RunConfig:
@@ -77,6 +79,26 @@ def _atoms(num: int) -> RecodeBonusConfig:
     """A memory for so many atoms."""
     recode = VMPO_LAPTOP.recode
     return replace(recode, memory=replace(recode.memory, size=num, warmup_atoms=num))
+
+
+def _wide(config: RunConfig) -> RunConfig:
+    """Four times as many units in every layer of the agent."""
+    return _network(config, torso=SmallConfig(images=GridConfig(hidden_sizes=(512,))), head_size=256)
+
+
+def _above_mean(config: RunConfig) -> RunConfig:
+    """Counts the bonus above its running mean."""
+    return _vmpo(config, loss={"intrinsic_baseline": "mean"})
+
+
+def _regions(config: RunConfig) -> RunConfig:
+    """A trust region for each task."""
+    return _vmpo(config, loss={"trust_region": "task"})
+
+
+def _every_fourth(config: RunConfig) -> RunConfig:
+    """The representation learns from every fourth batch."""
+    return replace(config, trainer=replace(config.trainer, update_every=4))
 
 
 def _clone(config: RunConfig) -> RunConfig:
@@ -150,7 +172,9 @@ NOISY = replace(
     env_options={"size": 11, "layout": 1, "lethal": False, "goal_reward": 0.0, "max_steps": 200},
     steps=80_000,
 )
+COUNTED_MAZES = replace(MAZES, agent="VMPO-COUNT")
 LETHAL = replace(VMPO_LAPTOP, env_options={"size": 11, "layout": 0, "observation": "palette"}, steps=400_000)
+COUNTED_LETHAL = replace(LETHAL, agent="VMPO-COUNT")
 
 WORLDS: dict[str, dict[str, Variant]] = {
     "catch": {"V-MPO": Variant(config=CATCH), "clones itself": Variant(config=_clone(CATCH))},
@@ -163,11 +187,13 @@ WORLDS: dict[str, dict[str, Variant]] = {
     },
     "point-maze": {
         "RECODE-AP": Variant(config=SQUARE),
+        "RECODE-AP, every fourth": Variant(config=_every_fourth(SQUARE)),
         "no bonus": Variant(config=replace(SQUARE, agent="VMPO")),
         "true counts": Variant(config=replace(SQUARE, agent="VMPO-COUNT")),
     },
     "mountain-car": {
         "RECODE-AP": Variant(config=CAR),
+        "RECODE-AP, every fourth": Variant(config=_every_fourth(CAR)),
         "no bonus": Variant(config=replace(CAR, agent="VMPO")),
     },
     "wandering": {
@@ -177,10 +203,14 @@ WORLDS: dict[str, dict[str, Variant]] = {
         ),
     },
     "four-mazes": {
+        "RECODE-AP, wide": Variant(config=_wide(MAZES), seeds=(*SEEDS, 3, 4)),
+        "true counts, wide": Variant(config=_wide(COUNTED_MAZES)),
         "RECODE-AP": Variant(config=MAZES),
-        "RECODE-AP, above its mean": Variant(config=_vmpo(MAZES, loss={"intrinsic_baseline": "mean"})),
+        "RECODE-AP, a region for each": Variant(config=_regions(MAZES)),
+        "true counts, a region for each": Variant(config=_regions(COUNTED_MAZES)),
+        "RECODE-AP, above its mean": Variant(config=_above_mean(MAZES)),
         "RECODE-AP, one trace of each": Variant(config=_vmpo(replace(MAZES, num_envs=32), batch_size=4)),
-        "true counts": Variant(config=replace(MAZES, agent="VMPO-COUNT")),
+        "true counts": Variant(config=COUNTED_MAZES),
         "no bonus": Variant(config=replace(MAZES, agent="VMPO")),
     },
     "unequal-pay": {
@@ -203,12 +233,15 @@ WORLDS: dict[str, dict[str, Variant]] = {
     },
     "lethal": {
         "RECODE-AP": Variant(config=LETHAL),
-        "true counts": Variant(config=replace(LETHAL, agent="VMPO-COUNT")),
+        "RECODE-AP, above its mean": Variant(config=_above_mean(LETHAL)),
+        "true counts": Variant(config=COUNTED_LETHAL),
+        "true counts, above its mean": Variant(config=_above_mean(COUNTED_LETHAL)),
         "no bonus": Variant(config=replace(LETHAL, agent="VMPO")),
     },
 }
 WATCHED = (
     "kl_distance",
+    "kl_distance_most",
     "mean_distance",
     "kl_multiplier",
     "eta",
@@ -297,7 +330,9 @@ def _rounded(number: float | None) -> float | None:
 
 def jobs_of(world: str) -> list[Job]:
     """The runs of one world, all variants of a seed before the next seed."""
-    return [_job(world, name, seed) for seed in SEEDS for name in WORLDS[world]]
+    variants = WORLDS[world]
+    seeds = sorted({seed for variant in variants.values() for seed in variant.seeds})
+    return [_job(world, name, seed) for seed in seeds for name in variants if seed in variants[name].seeds]
 
 
 def _job(world: str, name: str, seed: int) -> Job:
@@ -384,7 +419,7 @@ def _figure_of(world: str) -> Figure:
         if is_multi_task
         else "the agent of Fig. 19, in small worlds",
         claim=CLAIMS[world],
-        laptop_cost=f"{3 * len(WORLDS[world])} runs, 10 seconds to 10 CPU-minutes each",
+        laptop_cost=f"{len(jobs_of(world))} runs, 10 seconds to 10 CPU-minutes each",
         paper_cost="6 runs on all tasks of DM-HARD-8" if is_multi_task else "not in the paper",
         folder=FOLDER,
         jobs=partial(jobs_of, world),

@@ -61,11 +61,14 @@ def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, A
         if parameter.requires_grad:
             is_matrix = parameter.ndim >= 2 and not name.endswith(("gain", "bias"))
             (decayed if is_matrix and id(parameter) not in never else kept).append(parameter)
+    if weight_decay == 0:  # one group: each costs a call per step
+        return [{"params": decayed + kept, "weight_decay": 0.0}]
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": kept, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], config: OptimiserConfig) -> Tensor:
     """Shortens the whole gradient to the largest norm; returns the norm it had."""
-    limit = float("inf") if config.max_grad_norm is None else config.max_grad_norm
-    return nn.utils.clip_grad_norm_(parameters, limit)
+    if config.max_grad_norm is None:
+        return nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None)
+    return nn.utils.clip_grad_norm_(parameters, config.max_grad_norm)

@@ -14,6 +14,7 @@ from launch.test_local import assert_same, everything
 from softcount import store
 from softcount.agents.body import inputs_of
 from softcount.agents.vmpo.network import VmpoNetwork
+from softcount.config import with_fields
 from softcount.launch.build import build, build_evaluator
 from softcount.runs.folder import METRICS
 from softcount.runs.playback import evaluate_run
@@ -148,6 +149,22 @@ def test_without_strictness_it_acts_one_unroll_later():
     late = Overheard(replace(MAZE, vmpo=replace(MAZE.vmpo, strict=False)), 6 * UNROLL + 1)
     changes = [t for t in range(1, len(late.acting)) if not is_same(late.acting[t - 1], late.acting[t])]
     assert changes == [3 * UNROLL + 1, 5 * UNROLL + 1]
+
+
+def test_atoms_follow_every_update_of_an_unroll():
+    """They are moved in between two batches of an unroll too, by what the first of them taught."""
+    loop = make_loop(with_fields(MAZE, {"recode.reembed_every": 1, "overlap": False}))
+    move, learner, seen = loop.roles.memory.move_atoms, loop.roles.learner, []
+
+    def move_and_compare(features):
+        learned, acting = learner.parameters(), loop.roles.inference.state_dict()
+        seen.append(is_same(learned.representation, acting["representation"]))
+        move(features)
+
+    loop.roles.memory.move_atoms = move_and_compare
+    while loop.num_updates < 6:
+        loop.step()
+    assert seen == [True] * loop.num_updates
 
 
 NAMES = [

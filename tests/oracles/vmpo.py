@@ -91,11 +91,18 @@ def popart(mean, second, scale, targets, step, lower, upper):
     return mean, second, math.sqrt(min(max(second - mean * mean, lower**2), upper**2))
 
 
+def alphas_of(row, alphas, num, settings):
+    """The multipliers that hold this row: those of its task, or the only ones there are."""
+    return alphas[row["task"] * num : (row["task"] + 1) * num] if settings["regions"] else alphas
+
+
 def losses(traces, statistics, eta, alphas, limits, settings):
     """All losses of a batch of traces (lists of rows).
 
     statistics  by task: (mean, second, scale)
-    settings    gamma, lam, beta, fraction, eta_limit, step, lower, upper, by_task, normalise, log_prob, kl
+    alphas      by name: a list; with regions, those of task 0, then of task 1 and so on
+    settings    gamma, lam, beta, fraction, eta_limit, step, lower, upper, by_task, regions, normalise,
+                log_prob, kl
     """
     found = []
     for rows in traces:
@@ -140,10 +147,13 @@ def losses(traces, statistics, eta, alphas, limits, settings):
         "temperature": temperature,
     }
     for name in distances[0]:
-        means = [sum(d[name][k] for d in distances) / len(distances) for k in range(len(distances[0][name]))]
+        num = len(distances[0][name])
+        means = [sum(d[name][k] for d in distances) / len(distances) for k in range(num)]
         result[f"{name}_penalty"] = sum(
-            alpha * (limits[name] - kl) + alpha * kl for alpha, kl in zip(alphas[name], means, strict=True)
-        )
+            alpha * (limits[name] - kl) + alpha * kl
+            for (row, _, _), distance in zip(found, distances, strict=True)
+            for alpha, kl in zip(alphas_of(row, alphas[name], num, settings), distance[name], strict=True)
+        ) / len(found)
         result[f"{name}_distance"] = sum(means)
     result["chosen"] = sum(chosen) / len(chosen)
     result["effective_samples"] = 1 / sum(p * p for p in psi) / sum(chosen)

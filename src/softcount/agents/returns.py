@@ -59,14 +59,13 @@ def lambda_returns(
     `discount` is γ or 0 after a terminal row. `trace` of index t is λ_{t+1}, 0 where row t+1
     ends an episode; the last one is never used. `baseline` is B at row t+1, V if not given.
     """
-    correction = value if baseline is None else baseline
     target = reward + discount * value
-    factor = discount * trace
-    returns = torch.empty_like(target)
-    carry = returns[-1] = target[-1]
-    for t in range(len(target) - 2, -1, -1):
-        carry = torch.addcmul(target[t], factor[t], carry - correction[t], out=returns[t])
-    return returns
+    factor = (discount * trace).expand_as(target).unbind()
+    correction = (value if baseline is None else baseline).expand_as(target).unbind()
+    returns = list(target.unbind())
+    for t in range(len(returns) - 2, -1, -1):
+        returns[t] = torch.addcmul(returns[t], factor[t], returns[t + 1] - correction[t])
+    return torch.stack(returns)
 
 
 def soft_watkins_returns(

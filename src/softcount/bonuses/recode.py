@@ -63,7 +63,8 @@ class Recode(PlainBonus):
         self.memory = RecodeMemory(self.config.memory, seed=seed, engine=engine, num_threads=num_threads)
         self.normaliser = make_normaliser(self.config.normaliser)
         self.observed: Observed | None = None  # what the memory did with the last batch
-        self._metrics: dict[str, float] = {}
+        self._described: dict[str, float] | None = {}  # None until somebody asks what the last batch was like
+        self._last: tuple[Array, Array, Observed] | None = None
 
     @property
     def is_paying(self) -> bool:
@@ -86,7 +87,7 @@ class Recode(PlainBonus):
         is_paid = is_warm & ~batch.is_first
         paid = np.zeros(len(raw), np.float32)
         paid[is_paid] = self.normaliser.normalise(raw[is_paid], batch.env_ids[is_paid])
-        self.observed, self._metrics = observed, _describe(paid, raw, observed)
+        self.observed, self._described, self._last = observed, None, (paid.copy(), raw, observed)
         return paid
 
     def score(self, features: Features, env_ids: Array | None = None, task_ids: Array | None = None) -> Array:
@@ -98,7 +99,7 @@ class Recode(PlainBonus):
 
     def metrics(self) -> dict[str, float]:
         return {
-            **self._metrics,
+            **self._of_last(),
             "reward_scale": self.normaliser.scale,
             "atoms": float(len(self.memory)),
             "d2_ema": self.memory.d2_ema,
@@ -117,7 +118,7 @@ class Recode(PlainBonus):
     def describe(self) -> dict[str, float]:
         return {
             "occupied": len(self.memory) / self.memory.config.size,
-            "insertions": self._metrics.get("inserted_fraction", 0.0),
+            "insertions": self._of_last().get("inserted_fraction", 0.0),
             "d_ema": float(np.sqrt(self.memory.d2_ema)),
             "age_p50": float(np.median(self.memory.ages)) if len(self.memory) else 0.0,
         }
@@ -126,13 +127,20 @@ class Recode(PlainBonus):
         return {
             "memory": self.memory.state_dict(),
             "normaliser": self.normaliser.state_dict(),
-            "metrics": dict(self._metrics),
+            "metrics": dict(self._of_last()),
         }
 
     def load_state_dict(self, state: State) -> None:
         self.memory.load_state_dict(state["memory"])
         self.normaliser.load_state_dict(state["normaliser"])
-        self._metrics = dict(state.get("metrics", {}))
+        self._described = dict(state.get("metrics", {}))
+
+    def _of_last(self) -> dict[str, float]:
+        """What the last batch was like; asked at reports, so that no step pays for it."""
+        if self._described is None:
+            assert self._last is not None
+            self._described = _describe(*self._last)
+        return self._described
 
 
 def _describe(paid: Array, raw: Array, observed: Observed) -> dict[str, float]:

@@ -73,22 +73,27 @@ class LocalLoop(Learning):
             replay.add(acted.row, acted.state)
         self._count(acted.now.place, acted.now.is_first, acted.intrinsic)
         while replay.due():
-            self._publish()
+            self._publish(acts=not replay.is_strict())
             self._start_update()
         if replay.is_strict():
             self._publish()
 
-    def _publish(self) -> None:
-        """Waits for the update under way, then lets it act and reorder the replay."""
+    def _publish(self, *, acts: bool = True) -> None:
+        """Waits for the update under way, then lets it act and reorder the replay.
+
+        Where another update follows before anything acts, its parameters need not travel.
+        """
         if self.pending is None:
             return
         with self._timed("learner_wait"):
             update = self.pending.result()
-        with self._timed("inference"):
-            self.roles.inference.load(self.roles.learner.parameters())
         self._take_in(update)
         self.pending = None
-        if self.is_reembedding_due():
+        moves_atoms = self.is_reembedding_due()
+        if acts or moves_atoms:
+            with self._timed("inference"):
+                self.roles.inference.load(self.roles.learner.parameters())
+        if moves_atoms:
             with self._timed("memory"):
                 self._move_atoms()
 

@@ -11,7 +11,7 @@ from oracles import vmpo as oracle
 from softcount.agents.body import inputs_of
 from softcount.agents.popart import PopArtConfig
 from softcount.agents.vmpo.agent import Vmpo, VmpoConfig
-from softcount.agents.vmpo.loss import LossConfig
+from softcount.agents.vmpo.loss import LossConfig, kl_penalty
 from softcount.agents.vmpo.network import NetworkConfig
 from softcount.optimiser import OptimiserConfig
 from softcount.tensors import to_tensors
@@ -141,6 +141,7 @@ def expected_losses(agent, traces, space):
         "lower": agent.config.popart.scale_least,
         "upper": agent.config.popart.scale_most,
         "by_task": cfg.top_half == "task",
+        "regions": cfg.trust_region == "task",
         "normalise": cfg.normalise_advantages,
         "log_prob": oracle.gaussian_log_prob if space == "box" else oracle.categorical_log_prob,
         "kl": oracle.gaussian_kl if space == "box" else oracle.categorical_kl,
@@ -155,6 +156,7 @@ def expected_losses(agent, traces, space):
 VARIANTS = {
     "paper": {},
     "by task": {"top_half": "task"},
+    "a region for each": {"trust_region": "task"},
     "raw advantages": {"normalise_advantages": False},
     "a third": {"top_fraction": 0.33},
 }
@@ -284,6 +286,54 @@ def test_temperature_and_multipliers_go_where_their_derivatives_say():
     assert is_far
     assert agent.duals.multipliers["kl"].item() == pytest.approx(2.0 + 0.01, abs=1e-5)  # Adam's first step
     assert agent.duals.temperature.item() != 0.7
+
+
+def test_with_regions_each_row_is_held_by_the_multiplier_of_its_task():
+    """Values alone would not show it: L_α is α ε whatever the distance. Task 1 of four is absent."""
+    rng = np.random.default_rng(4)
+    rows, limit = 12, 0.3
+    task = rng.choice([0, 2, 3], rows)
+    is_valid = rng.random(rows) < 0.7
+    distance = torch.tensor(rng.random((rows, 2)), requires_grad=True)
+    alpha = torch.tensor(rng.random(8) + 1, requires_grad=True)
+    loss = kl_penalty(distance, torch.tensor(is_valid), alpha, limit, torch.tensor(task))
+    loss.backward()
+    counted = [i for i in range(rows) if is_valid[i]]
+    pulls, total = np.zeros(8), 0.0
+    for i in counted:
+        for k in (0, 1):
+            pulls[2 * task[i] + k] += (limit - distance[i, k].item()) / len(counted)
+            total += alpha[2 * task[i] + k].item() * limit / len(counted)
+    assert loss.item() == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(alpha.grad, pulls, rtol=1e-12)
+    held = [[alpha[2 * task[i] + k].item() * is_valid[i] / len(counted) for k in (0, 1)] for i in range(rows)]
+    np.testing.assert_allclose(distance.grad, held, rtol=1e-12)
+
+
+def test_a_task_that_went_far_is_held_and_the_others_are_let_go():
+    agent = make_agent(config=replace(CONFIG, loss=replace(CONFIG.loss, trust_region="task")))
+    batch = make_batch(agent)
+    tensors = to_tensors(batch)
+    with torch.no_grad():
+        outputs, _ = agent.online(inputs_of(tensors), tensors.state)
+    batch.steps.extras["policy"][:, :3] = outputs.policy[:, :3]  # task 0 acted as it learns; task 1 did not
+    _, metrics = agent.update(batch)
+    assert agent.duals.multipliers["kl"].tolist() == pytest.approx([2 - 0.01, 2 + 0.01, 2], abs=1e-5)
+    assert metrics["kl_distance_most"] == pytest.approx(2 * metrics["kl_distance"], rel=0.2)
+
+
+def test_one_task_has_one_region_either_way():
+    agents = [
+        Vmpo(SEEN, SPACES["box"], replace(CONFIG, loss=replace(CONFIG.loss, trust_region=region)), seed=1)
+        for region in ("batch", "task")
+    ]
+    for seed in (1, 2, 3):
+        batch = make_batch(agents[0], "box", seed, tasks=[0] * BATCH)
+        first, second = (agent.update(batch)[1] for agent in agents)
+        assert first == second
+    first, second = (agent.parameters() for agent in agents)
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name])
 
 
 def test_a_multiplier_never_falls_below_its_floor():

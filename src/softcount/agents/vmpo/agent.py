@@ -70,16 +70,21 @@ class VmpoConfig:
 
 
 class Duals(nn.Module):
-    """The temperature η and a multiplier α for every number that a policy's distances have, float64."""
+    """The temperature η and a multiplier α for every number that a policy's distances have, float64.
 
-    def __init__(self, num_distances: dict[str, int], config: LossConfig) -> None:
+    There are as many multipliers for each of `num_regions` trust regions, region after region.
+    """
+
+    def __init__(self, num_distances: dict[str, int], config: LossConfig, num_regions: int = 1) -> None:
         super().__init__()
         start = {"kl": config.kl_multiplier_start}
         self.temperature = nn.Parameter(torch.tensor(config.temperature_start, dtype=torch.float64))
         self.multipliers = nn.ParameterDict(
             {
                 name: torch.full(
-                    (num,), start.get(name, config.gaussian_multiplier_start), dtype=torch.float64
+                    (num_regions * num,),
+                    start.get(name, config.gaussian_multiplier_start),
+                    dtype=torch.float64,
                 )
                 for name, num in num_distances.items()
             }
@@ -121,7 +126,9 @@ class Vmpo:
                 observation_spec, action_spec, self.config.network, num_tasks=num_values
             ).to(device)
         self.distribution = self.online.distribution
-        self.duals = Duals(self.distribution.num_distances, self.config.loss).to(device)
+        self.num_tasks = num_tasks
+        num_regions = num_tasks if self.config.loss.trust_region == "task" else 1
+        self.duals = Duals(self.distribution.num_distances, self.config.loss, num_regions).to(device)
         settings = self.config.optimiser
         self.optimiser = make_optimiser(self.online, settings)
         self.dual_optimiser = make_optimiser(
@@ -235,6 +242,11 @@ class Vmpo:
         }
         for name, distance in terms.distances.items():
             metrics[f"{name}_distance"] = distance[is_valid].mean(0).sum()
+            if self.num_tasks > 1:
+                of_task = [distance[is_valid & (terms.task == task)] for task in range(self.num_tasks)]
+                metrics[f"{name}_distance_most"] = torch.stack(
+                    [own.mean(0).sum() for own in of_task if len(own)]
+                ).amax()
             metrics[f"{name}_multiplier"] = self.duals.multipliers[name].detach().mean()
         return metrics
 

@@ -6,7 +6,8 @@
     ψ    = exp(A/η) / Σ_{D~} exp(A/η)                          constant for the gradient
     L_π  = − Σ_{D~} ψ log π(a|s)                               a sum, since ψ sums to 1
     L_η  = η ε_η + η log( 1/|D~| Σ_{D~} exp(A/η) )
-    L_α  = mean_D [ α (ε_α − sg KL) + sg(α) KL ],              KL = KL(π_behaviour ‖ π), over all of D
+    L_α  = mean_D [ α (ε_α − sg KL) + sg(α) KL ],              KL = KL(π_behaviour ‖ π), over all of D;
+                                                               one α, or one for each task
     L_V  = ½ mean_D (V − G)²,                                  in PopArt's units
 
 A transition exists where two rows belong to one episode; nothing else is averaged, added up or ranked.
@@ -43,6 +44,8 @@ class LossConfig:
     """Which part of the transitions the policy learns from, those with the largest advantages."""
     top_half: Literal["batch", "task"] = "batch"
     """Whether this part is taken of the whole batch, or of each task apart."""
+    trust_region: Literal["batch", "task"] = "batch"
+    """Whether distances are held on average over the whole batch, or over each task apart. Decision 500."""
     normalise_advantages: bool = True
     """Measure advantages in units of their task's returns; raw ones favour the task that pays most."""
     temperature_limit: float = 0.1
@@ -136,8 +139,22 @@ def policy_loss(log_prob: Tensor, weights: Tensor) -> Tensor:
     return -torch.where(weights > 0, weights * log_prob, 0.0).sum()
 
 
-def kl_penalty(distance: Tensor, is_valid: Tensor, multiplier: Tensor, limit: float) -> Tensor:
-    """Returns L_α of distances `[..., K]` with multipliers `[K]`, added over K."""
+def kl_penalty(
+    distance: Tensor, is_valid: Tensor, multiplier: Tensor, limit: float, group: Tensor | None = None
+) -> Tensor:
+    """Returns L_α of distances `[..., K]` with multipliers `[K]`, added over K.
+
+    With `group`, multipliers are `[G · K]`, those of the first group first; each holds its own group.
+    """
+    if group is not None:
+        own = multiplier.view(-1, distance.shape[-1])
+        is_own = [is_valid & (group == g) for g in range(len(own))]
+        parts = [
+            rows[is_valid].double().mean() * kl_penalty(distance, rows, own[g], limit)
+            for g, rows in enumerate(is_own)
+            if rows.any()
+        ]
+        return torch.stack(parts).sum()
     mean = distance[is_valid].mean(0)
     return (multiplier * (limit - mean.detach()) + multiplier.detach() * mean).sum()
 
@@ -164,6 +181,7 @@ def vmpo_loss(
 ) -> tuple[dict[str, Tensor], Tensor]:
     """Returns all losses by name, to be added up, and ψ."""
     group = terms.task if config.top_half == "task" else None
+    region = terms.task if config.trust_region == "task" else None
     advantage = terms.advantage.detach().double()
     is_chosen = top_half(advantage, terms.is_valid, config.top_fraction, group)
     e_step, weights = temperature_loss(advantage, is_chosen, temperature, config.temperature_limit)
@@ -174,5 +192,7 @@ def vmpo_loss(
     }
     limits = config.limits()
     for name, distance in terms.distances.items():
-        losses[f"{name}_penalty"] = kl_penalty(distance, terms.is_valid, multipliers[name], limits[name])
+        losses[f"{name}_penalty"] = kl_penalty(
+            distance, terms.is_valid, multipliers[name], limits[name], region
+        )
     return losses, weights
