@@ -22,7 +22,7 @@ from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from softcount.config import RunConfig, only_read
-from softcount.launch.build import build_inference, check, look_at_world, parse_agent, plan_of
+from softcount.launch.build import build_inference, check, look_at_world, plan_of
 from softcount.launch.local import StateLost
 from softcount.launch.ray import memory_host, once
 from softcount.launch.ray.actor_host import ActorHost, NotAlive, actor_name
@@ -59,11 +59,6 @@ class FreeLoop:
         """Starts every role, on a cluster that is there, or on the one that the configuration says."""
         config = only_read(config)
         check(config)
-        if parse_agent(config.agent).agent == "vmpo" and config.vmpo.strict:
-            raise ValueError(
-                "vmpo.strict is on: every update is to act before the next step, and actors on their own "
-                "clock do not wait; take --vmpo.no-strict, or --runtime.mode deterministic"
-            )
         self.config, self.folder = config, folder
         specs, self.num_places = look_at_world(config)
         self.shares = share_out(config.num_envs, len(specs.task_names), config.runtime.num_actors)
@@ -119,6 +114,7 @@ class FreeLoop:
         self.supervisor = self._supervise()
         self.supervisor.wait_for_all()
         self._is_on_policy: bool = get(self.trainer.is_on_policy.remote())
+        self._is_strict: bool = get(self.trainer.is_strict.remote())
         self._begin_lives([0] * num_actors)
 
     def _supervise(self) -> Supervisor:
@@ -190,8 +186,8 @@ class FreeLoop:
 
     def _begin_life(self, number: int, num_rows: int) -> None:
         self.incarnations[number] = new_incarnation(at_least=self.incarnations[number])
-        start = partial(self.actors[number].start.remote, self.incarnations[number], num_rows)
-        self._call(start)
+        start, life = self.actors[number].start.remote, self.incarnations[number]
+        self._call(lambda: start(life, num_rows, self._is_strict))
         self.supervisor.roles[actor_name(number)].trust()
 
     def step(self) -> None:

@@ -140,6 +140,7 @@ class InferenceHost:
             True,
             calls=batcher.num_requests,
             batches=batcher.num_batches,
+            version=self.version,
         )
 
 
@@ -172,6 +173,9 @@ class TrainerHost:
     def is_on_policy(self) -> bool:
         return self.trainer.roles.replay.is_on_policy()
 
+    def is_strict(self) -> bool:
+        return self.trainer.roles.replay.is_strict()
+
     def start(self) -> None:
         """Begins, or goes on after a pause."""
         if not self.inference:
@@ -189,6 +193,9 @@ class TrainerHost:
     def add(self, rows: Rows, wait_s: float) -> bool:
         return self.trainer.add(rows, wait_s)
 
+    def leave(self, actor: int, wait_s: float) -> int:
+        return self.trainer.leave(actor, wait_s)
+
     def parameters(self) -> tuple[Parameters, int]:
         """Returns what acts, for a worker or an evaluator that has just begun."""
         self._check_ready()
@@ -197,12 +204,17 @@ class TrainerHost:
 
     def _publish(self, parameters: Parameters, version: int) -> None:
         """Sends parameters once the last ones have arrived; who is gone asks for them when it is back."""
+        self._wait_for_arrival()
+        shared = ray.put(parameters)
+        self._sent = [worker.load.remote(shared, version) for worker in self.inference]
+        if self.is_strict():
+            self._wait_for_arrival()
+
+    def _wait_for_arrival(self) -> None:
         if self._sent:
             ray.wait(
                 self._sent, num_returns=len(self._sent), timeout=self.setup.config.runtime.call_timeout_s
             )
-        shared = ray.put(parameters)
-        self._sent = [worker.load.remote(shared, version) for worker in self.inference]
 
     def _check_ready(self) -> None:
         if not self.is_ready:
