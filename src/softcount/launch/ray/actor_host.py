@@ -251,6 +251,9 @@ class ActorHost:
         self.actor.behaviour.load_state_dict(state)
         self.actor.behaviour.start(self.actor.timestep.is_first)
 
+    def keeps_episodes(self) -> bool:
+        return self.actor.keeps_episodes()
+
     def take_episodes(self) -> list[Episode]:
         return self.actor.take_episodes()
 

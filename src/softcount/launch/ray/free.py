@@ -100,10 +100,11 @@ class FreeLoop:
         self.trainer: Any = trainer.remote(setup, num_actors, self.num_places)
         self.inference: list[Any] = []
         for number in range(config.runtime.num_inference):
-            num_clients = len(range(number, num_actors, config.runtime.num_inference))
+            num_clients = max(1, len(range(number, num_actors, config.runtime.num_inference)))
             name = inference_name(number)
-            worker = ray.remote(InferenceHost).options(**safe, name=name, max_concurrency=1000)
-            self.inference.append(worker.remote(setup, max(1, num_clients)))
+            threads = 2 * num_clients + 4  # an actor asks again before its last call has ended
+            worker = ray.remote(InferenceHost).options(**safe, name=name, max_concurrency=threads)
+            self.inference.append(worker.remote(setup, num_clients))
         evaluator = ray.remote(EvaluatorHost).options(**safe, **here, max_concurrency=2)
         self._evaluator_handle: Any = evaluator.remote(setup, num_actors + 1)
         actor = ray.remote(ActorHost).options(**safe, scheduling_strategy="SPREAD", max_concurrency=6)

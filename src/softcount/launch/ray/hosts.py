@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 import time
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -101,40 +102,48 @@ def client_of_memory(setup: Setup, number: int, incarnation: int, **options: Any
 
 
 class InferenceHost:
-    """Answers actors together; its methods run on one event loop."""
+    """Answers actors together; each call has a thread, and one at a time computes or takes parameters."""
 
     def __init__(self, setup: Setup, num_clients: int) -> None:
         self.birth, self.setup, runtime = Birth(), setup, setup.config.runtime
         self.inference = build_inference(setup.config, setup.specs)
-        self.version = -1
-        self.batcher: Batcher[Request, Reply] = Batcher(
-            lambda requests: answer_together(self.inference, requests),
-            most=num_clients,
-            wait_s=runtime.batch_wait_ms / 1000,
+        self.version = -1  # how many updates are behind the parameters
+        self._lock = threading.Lock()
+        self.batcher: Batcher[Request, tuple[Reply, int]] = Batcher(
+            self._answer, most=num_clients, wait_s=runtime.batch_wait_ms / 1000
         )
 
-    async def infer(self, request: Request) -> tuple[Reply, int]:
+    def infer(self, request: Request) -> tuple[Reply, int]:
         """Returns the answer and how many updates are behind it."""
-        if self.version < 0:
-            await self._fetch()
-        return await self.batcher(request), self.version
+        self._fetch()
+        return self.batcher(request)
 
-    async def load(self, parameters: Parameters, version: int) -> None:
-        self.inference.load(parameters)
-        self.version = version
+    def _answer(self, requests: list[Request]) -> list[tuple[Reply, int]]:
+        with self._lock:
+            return [(reply, self.version) for reply in answer_together(self.inference, requests)]
 
-    async def _fetch(self) -> None:
-        """Asks the trainer for what acts: this process is new."""
-        parameters, version = await named(self.setup, TRAINER).parameters.remote()
-        if self.version < 0:  # nothing was published meanwhile
-            await self.load(parameters, version)
+    def load(self, parameters: Parameters, version: int) -> None:
+        with self._lock:
+            self.inference.load(parameters)
+            self.version = version
 
-    async def embed(self, observation: Observation) -> Features:
-        if self.version < 0:
-            await self._fetch()
-        return self.inference.embed(observation)
+    def _fetch(self) -> None:
+        """Asks the trainer for what acts, if this process is new."""
+        if self.version >= 0:
+            return
+        timeout_s = self.setup.config.runtime.call_timeout_s
+        parameters, version = until_answered(named(self.setup, TRAINER).parameters.remote, timeout_s)
+        with self._lock:
+            if self.version < 0:  # nothing was published meanwhile
+                self.inference.load(parameters)
+                self.version = version
 
-    async def ping(self) -> RolePulse:
+    def embed(self, observation: Observation) -> Features:
+        self._fetch()
+        with self._lock:
+            return self.inference.embed(observation)
+
+    def ping(self) -> RolePulse:
         batcher = self.batcher
         return self.birth.pulse(
             True,
