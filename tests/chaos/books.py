@@ -7,6 +7,7 @@ The journal must have been kept whole: `python -m chaos.kept train …` is `soft
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +21,22 @@ from softcount.runs.run import read_config
 WRONG_UNLESS_0 = ("doubled", "gaps", "rows_of_the_trainer_that_the_memory_never_counted")
 
 
-def books_of(folder):
-    """Compares what the last checkpoint says with the journal; the run has ended, or was ended."""
+def books_of(folder, rows=None):
+    """Compares the last checkpoint with the journal; nothing may have been counted since.
+
+    `rows` are those of the trainer since its state was loaded, by actor and for each environment.
+    """
     config, saved = read_config(folder), checkpoint.read(folder / "checkpoints")
     specs, _ = look_at_world(config)
     replayed = plan_of(config, specs, build_inference(config, specs).dim).build()
-    stamps = []
+    stamps, since_load = [], Counter()
     for record, _ in once.replay(folder / free.MEMORY_FOLDER, replayed):
-        stamps.append((record.request.actor, record.request.incarnation, record.request.sequence))
+        request = record.request
+        stamps.append((request.actor, request.incarnation, request.sequence))
+        if request.kind == "load":
+            since_load.clear()
+        since_load[request.actor] += request.kind == "observe"
+    missing = [max(0, num - since_load[actor]) for actor, num in (rows or {}).items()]
     counted = rows_counted(saved.parts["memory"])
     trained = int(np.sum(saved.parts["loop"]["coverage"]["visits"]))  # a row is a visit of its place
     acted = saved.parts["replay"]["replay"]["counters"]["num_acted"]
@@ -38,7 +47,7 @@ def books_of(folder):
         "state_is_the_replayed_journal": digest(replayed.state_dict()) == digest(saved.parts["memory"]),
         "rows_counted": counted,
         "rows_of_the_trainer": trained,
-        "rows_of_the_trainer_that_the_memory_never_counted": max(0, trained - counted),
+        "rows_of_the_trainer_that_the_memory_never_counted": max(0, trained - counted) + sum(missing),
         "rows_counted_and_lost_with_a_killed_actor": max(0, counted - trained),
         "steps": saved.step,
         "is_the_replays_number_of_steps": acted == saved.step,
