@@ -9,9 +9,11 @@ import time
 from pathlib import Path
 
 import ray
+from chaos import books
 from chaos.reckoning import faults_of
 from hosts.netns import Hosts, reason_to_skip
 from hosts.scenes import SCENES
+from hosts.whole_run import run_through_two_faults
 
 from softcount.measure.machine import machine
 from softcount.store import write_atomically
@@ -26,7 +28,7 @@ def main():
     started, found = time.monotonic(), {}
     with tempfile.TemporaryDirectory() as folder, Hosts(3, Path(folder) / "token") as hosts:
         hosts.start_ray()
-        for scene in SCENES:
+        for scene in (*SCENES, run_through_two_faults):
             found[scene.__name__] = scene(hosts, Path(folder) / scene.__name__)
             print(scene.__name__, json.dumps(found[scene.__name__]), flush=True)
     document = {
@@ -39,6 +41,7 @@ def main():
     }
     write_atomically(args.out, json.dumps(document, indent=1).encode())
     wrong = [name for name, scene in found.items() if faults_of(scene.get("reckoning", {}))]
+    wrong += books.faults_of(found["run_through_two_faults"]["books"])
     if wrong:
         sys.exit(f"something was lost, doubled or paid wrongly: {', '.join(wrong)}")
 
