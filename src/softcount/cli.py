@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,6 +113,7 @@ def train(arguments: list[str]) -> int:
     from softcount.fitting import describe
     from softcount.runs.run import Run
 
+    _say_start(config)
     return _follow(Run.create(folder, config), describe(config, known.spaces) if known.spaces else "")
 
 
@@ -204,6 +206,7 @@ def resume(arguments: list[str]) -> int:
     new_values: dict[str, object] = {} if parsed.steps is None else {"steps": parsed.steps}
     if moved:
         new_values["runtime"] = read_runtime(read_config(parsed.run), arguments[first:])
+    _say_start(replace(read_config(parsed.run), **new_values))  # type: ignore[arg-type]
     run = Run.resume(parsed.run, **new_values)
     if run.loop.num_steps >= run.config.steps and parsed.steps is None:
         print(f"all {run.config.steps:,} steps are done; `--steps N` trains to more in all", file=sys.stderr)
@@ -336,14 +339,21 @@ def _follow(run: Run, choice: str = "") -> int:
     from softcount.runs.stop import StopOnSignal
 
     title = f"{run.config.agent} on {run.config.env}"
-    with StopOnSignal() as is_stopped, Display(title, run.config.steps) as display:
-        display.say(f"run folder: {run.folder}")
-        if choice:
-            display.say(choice)
-        if not run.loop.roles.actor.keeps_episodes():
-            display.say(f"{run.config.env} cannot save its state: if this run is resumed, new episodes begin")
-        for step, metrics in run.train(lambda: is_stopped() or not display.is_read):
-            display.show(step, metrics)
+    try:
+        with StopOnSignal() as is_stopped, Display(title, run.config.steps) as display:
+            display.say(f"run folder: {run.folder}")
+            if choice:
+                display.say(choice)
+            if not run.loop.roles.actor.keeps_episodes():
+                display.say(
+                    f"{run.config.env} cannot save its state: if this run is resumed, new episodes begin"
+                )
+            for step, metrics in run.train(lambda: is_stopped() or not display.is_read):
+                display.show(step, metrics)
+    except Exception:
+        with suppress(Exception):  # what went wrong is said already
+            run.loop.close()  # its processes, if it has any
+        raise
     run.close()
     if run.loop.num_steps >= run.config.steps:
         return 0
@@ -353,6 +363,14 @@ def _follow(run: Run, choice: str = "") -> int:
         file=sys.stderr,
     )
     return STOPPED
+
+
+def _say_start(config: RunConfig) -> None:
+    """Says what takes a while: processes on Ray load their libraries before anything is to be seen."""
+    runtime = config.runtime
+    if runtime.kind == "ray":
+        where = f"the cluster at {runtime.address}" if runtime.address else "a cluster of its own"
+        print(f"starting the run's processes on {where}: this may take half a minute", file=sys.stderr)
 
 
 def _with_allocator(arguments: list[str], command: str) -> None:

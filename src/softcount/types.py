@@ -133,6 +133,7 @@ class Source(Protocol):
     def due(self) -> bool: ...  # should the learner take a batch now?
     def backlog(self) -> float: ...  # how many batches it should have taken by now and has not
     def is_strict(self) -> bool: ...  # must what was learned act before the next row comes?
+    def rows_to_batch(self) -> int: ...  # of every environment, until a batch is due (on-policy sources only)
     def is_on_policy(self) -> bool: ...  # must all environments give equally many rows?
     def sample(self) -> Sample: ...
     def reprioritise(self, ids: Array, priorities: Array) -> None: ...

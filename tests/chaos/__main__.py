@@ -1,22 +1,17 @@
 """`make chaos`: a long storm over memory and clients; fails if anything was lost, doubled or paid wrongly."""
 
 import argparse
-import json
-import os
 import random
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-import ray
 
+from chaos.ending import finish
 from chaos.memory_storm import Settings, ride_out
 from chaos.reckoning import faults_of
 from chaos.storm import FAULTS
 from softcount.launch.ray.cluster import connect
-from softcount.measure.machine import machine
-from softcount.store import write_atomically
 
 FIVE = (
     ("kill", "memory"),
@@ -79,18 +74,7 @@ def main():
         found = ride_out(settings, cluster, Path(folder))
     if not args.five:  # the timeline needs every sign of life; here what was done is enough
         found["events"] = [event for event in found["events"] if event["what"] != "memory"]
-    document = {
-        "command": "PYTHONPATH=tests python -m chaos " + " ".join(sys.argv[1:]),
-        "summary": summary(found),
-        **found,
-        "load": os.getloadavg(),
-        "machine": f"{machine()}, Ray {ray.__version__}",
-    }
-    write_atomically(args.out, json.dumps(document, indent=1).encode())
-    print(json.dumps({**document["summary"], **document["reckoning"]}, indent=1))
-    wrong = faults_of(found["reckoning"])
-    if wrong or document["summary"]["never_back"]:
-        sys.exit(f"the storm broke something: {', '.join(wrong) or 'a role never came back'}")
+    finish("chaos", args.out, summary(found), found, faults_of(found["reckoning"]))
 
 
 if __name__ == "__main__":

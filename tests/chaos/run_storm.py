@@ -7,15 +7,11 @@ replayed, no stamp was counted twice, and every row that the trainer has was cou
 """
 
 import argparse
-import json
-import os
 import random
-import sys
 import tempfile
 import threading
 import time
 import warnings
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -25,17 +21,16 @@ from unittest import mock
 import numpy as np
 import ray
 
+from chaos.books import books_of, faults_of
+from chaos.ending import finish
 from chaos.reckoning import digest
 from chaos.storm import Log, Role, Storm
 from softcount import checkpoint
 from softcount.config import RuntimeConfig
-from softcount.launch.build import build_inference, plan_of
 from softcount.launch.ray import free, once
 from softcount.launch.ray.cluster import connect
-from softcount.measure.machine import machine
 from softcount.presets import LAPTOP
 from softcount.runs.run import Run
-from softcount.store import write_atomically
 
 TORCH_BACK_S, MEMORY_BACK_S = 10.0, 4.0
 RUNTIME = RuntimeConfig(kind="ray", num_actors=2, hang_seconds=8.0, call_timeout_s=5.0, snapshot_batches=300)
@@ -79,7 +74,7 @@ def ride_out(config, cluster, folder, faults_of_roles, *, pause_s=6.0, seed=0):
             for step, metrics in run.train(over.is_set):
                 log.add("report", step=step, steps_per_second=round(metrics["charts/SPS"]))
         thread.join()
-        found = reckon(run, config, folder)
+        found = reckon(run, folder)
         found["went_back"] = sum("all roles go back" in str(warning.message) for warning in said)
         restarts = {name: role.restarts for name, role in run.loop.supervisor.roles.items()}
         run.close()
@@ -93,56 +88,12 @@ def ride_out(config, cluster, folder, faults_of_roles, *, pause_s=6.0, seed=0):
     }
 
 
-def reckon(run, config, folder):
-    """Compares journal, memory and trainer."""
-    loop, specs = run.loop, run.loop.setup.specs
-    live = loop.memory.state_dict()
-    rows = {number: ray.get(loop.trainer.num_rows.remote(number)) for number in range(len(loop.actors))}
-    replayed = plan_of(config, specs, build_inference(config, specs).dim).build()
-    stamps, since_load = [], Counter()
-    for record, _ in once.replay(folder / free.MEMORY_FOLDER, replayed):
-        request = record.request
-        stamps.append((request.actor, request.incarnation, request.sequence))
-        if request.kind == "load":
-            since_load.clear()
-        elif request.kind == "observe":
-            since_load[request.actor] += 1
-    saved = checkpoint.read(folder / "checkpoints")
-    return {
-        "requests_counted": len(stamps),
-        "doubled": len(stamps) - len(set(stamps)),
-        "gaps": _gaps(stamps),
-        "state_is_the_replayed_journal": digest(replayed.state_dict()) == digest(live),
-        "rows_of_the_trainer_that_the_memory_never_counted": sum(
-            max(0, num - since_load[actor]) for actor, num in rows.items()
-        ),
-        "rows_counted_and_lost_with_a_killed_actor": sum(
-            max(0, since_load[actor] - num) for actor, num in rows.items()
-        ),
-        "steps": saved.step,
-        "is_the_replays_number_of_steps": saved.parts["replay"]["replay"]["counters"]["num_acted"]
-        == saved.step,
-    }
-
-
-def _gaps(stamps):
-    """How many numbers are missing within the lives of actors."""
-    lives = {}
-    for actor, incarnation, sequence in stamps:
-        lives.setdefault((actor, incarnation), []).append(sequence)
-    return sum(len(set(range(max(numbers) + 1)) - set(numbers)) for numbers in lives.values())
-
-
-def faults_of(found):
-    """What is wrong; nothing, if all is well."""
-    wrong = [
-        name
-        for name in ("doubled", "gaps", "rows_of_the_trainer_that_the_memory_never_counted")
-        if found[name] != 0
-    ]
-    return wrong + [
-        name for name, value in found.items() if name.startswith(("state_is", "is_the")) and not value
-    ]
+def reckon(run, folder):
+    """The books after the last checkpoint; the live memory must still be as it was saved."""
+    rows = {n: ray.get(run.loop.trainer.num_rows.remote(n)) for n in range(len(run.loop.actors))}
+    saved = checkpoint.read(folder / "checkpoints").parts["memory"]
+    is_same = digest(run.loop.memory.state_dict()) == digest(saved)
+    return {**books_of(folder, rows), "state_is_that_of_the_checkpoint": is_same}
 
 
 def summary(found):
@@ -183,18 +134,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, connect() as cluster:
         path = Path(folder) / "run"
         found = ride_out(config, cluster, path, choose, pause_s=args.pause, seed=args.seed)
-    document = {
-        "command": "PYTHONPATH=tests python -m chaos.run_storm " + " ".join(sys.argv[1:]),
-        "summary": summary(found),
-        **found,
-        "load": os.getloadavg(),
-        "machine": f"{machine()}, Ray {ray.__version__}",
-    }
-    write_atomically(args.out, json.dumps(document, indent=1).encode())
-    print(json.dumps({**document["summary"], **document["reckoning"]}, indent=1))
-    wrong = faults_of(found["reckoning"])
-    if wrong or document["summary"]["never_back"]:
-        sys.exit(f"the storm broke something: {', '.join(wrong) or 'a role never came back'}")
+    finish("chaos.run_storm", args.out, summary(found), found, faults_of(found["reckoning"]))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,17 @@ def test_a_host_without_the_token_is_refused(hosts, tmp_path):
     assert "joined" in said["right"]
 
 
+def test_a_whole_run_goes_on_when_hosts_fail_and_its_books_agree(hosts, tmp_path):
+    from chaos import books
+    from hosts.whole_run import run_through_two_faults
+
+    found = run_through_two_faults(hosts, tmp_path / "scene")
+    assert books.faults_of(found["books"]) == []
+    lost = found["books"]["rows_counted_and_lost_with_a_killed_actor"]
+    assert 0 <= lost <= 4 * 17 * sum(found["restarts"].values())  # rows of 4 environments, in two messages
+    assert found["restarts"]["memory"] == found["restarts"]["trainer"] == 0
+
+
 @pytest.mark.parametrize("name", ["cut_off_client", "cut_off_memory", "killed_raylet"])
 def test_nothing_is_lost_or_doubled_when_a_host_fails(hosts, tmp_path, name):
     from hosts import scenes

@@ -54,7 +54,7 @@ def test_who_has_no_ray_is_told_what_to_install(tmp_path, monkeypatch, mode):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
     config = replace(TINY, runtime=RuntimeConfig(kind="ray", mode=mode))
-    with pytest.raises(ImportError, match=r"pip install 'softcount\[ray\]'"):
+    with pytest.raises(ImportError, match=r"which needs Ray: `pip install .*\[ray\]"):
         Run.create(tmp_path / "run", config)
     assert not (tmp_path / "run").exists()
 

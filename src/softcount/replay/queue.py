@@ -109,6 +109,10 @@ class OnPolicyQueue:
         """Says whether all that was learned is to act before the next row comes."""
         return self._is_strict
 
+    def rows_to_batch(self) -> int:
+        """How many rows of every environment are missing from the open unroll."""
+        return self.unroll_length + 1 - len(self._rows)
+
     def is_on_policy(self) -> bool:
         """An unroll is of all environments."""
         return True

@@ -38,6 +38,9 @@ class ReplayServer:
         """A replay's traces are old anyway."""
         return False
 
+    def rows_to_batch(self) -> int:
+        raise TypeError("environments fill a replay at their own pace; expected a source of whole unrolls")
+
     def is_on_policy(self) -> bool:
         """A trace is of one environment, whatever others do."""
         return False

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from softcount.config import RunConfig
+from softcount.hints import install
 from softcount.launch.local import LocalLoop
 from softcount.measure.coverage import Coverage
 from softcount.stats import Means
@@ -39,7 +40,7 @@ def start_loop(config: RunConfig, folder: Path, make_local: Callable[[RunConfig]
     if config.runtime.kind == "local":
         return make_local(config)
     if importlib.util.find_spec("ray") is None:
-        raise ImportError("runtime.kind is 'ray', which needs Ray: pip install 'softcount[ray]'")
+        raise ImportError(f"runtime.kind is 'ray', which needs Ray: {install('ray')}")
     if config.runtime.mode == "deterministic":
         from softcount.launch.ray.proxies import LockstepLoop
 

@@ -1,6 +1,8 @@
 """Requests answered together: nobody waits longer than was said, and everybody gets their own answer."""
 
-import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -23,42 +25,50 @@ def counting(groups):
     return answer
 
 
+class Askers:
+    """Threads that ask, in an order that the test decides."""
+
+    def __init__(self, batcher):
+        self.batcher, self.pool = batcher, ThreadPoolExecutor(8)
+
+    def ask(self, number, after=0):
+        """Asks on a thread of its own, when so many wait already."""
+        deadline = time.monotonic() + 5
+        while len(self.batcher._waiting) != after and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return self.pool.submit(self.batcher, number)
+
+
 def test_as_soon_as_all_have_asked_they_are_answered():
     groups = []
-
-    async def ask():
-        batcher = Batcher(counting(groups), most=3, wait_s=60.0)
-        return await asyncio.wait_for(asyncio.gather(*map(batcher, (1, 2, 3))), 5)
-
-    assert asyncio.run(ask()) == [10, 20, 30]
+    askers = Askers(Batcher(counting(groups), most=3, wait_s=60.0))
+    asked = [askers.ask(number, after=number - 1) for number in (1, 2, 3)]
+    assert [one.result(5) for one in asked] == [10, 20, 30]
     assert groups == [[1, 2, 3]]
 
 
 def test_who_asks_alone_is_answered_after_the_wait_and_not_before():
     groups = []
-
-    async def ask():
-        batcher = Batcher(counting(groups), most=2, wait_s=0.05)
-        first = asyncio.ensure_future(batcher(7))
-        await asyncio.sleep(0.01)
-        assert not first.done()
-        assert await asyncio.wait_for(first, 5) == 70
-        return await asyncio.wait_for(asyncio.gather(batcher(1), batcher(2)), 5)
-
-    assert asyncio.run(ask()) == [10, 20]
+    askers = Askers(Batcher(counting(groups), most=2, wait_s=0.2))
+    first = askers.ask(7)
+    time.sleep(0.02)
+    assert not first.done()
+    assert first.result(5) == 70
+    asked = [askers.ask(1), askers.ask(2, after=1)]
+    assert [one.result(5) for one in asked] == [10, 20]
     assert groups == [[7], [1, 2]]
 
 
 def test_a_late_third_waits_for_the_next_group_only():
-    groups = []
-
-    async def ask():
-        batcher = Batcher(counting(groups), most=2, wait_s=0.02)
-        answers = await asyncio.wait_for(asyncio.gather(*map(batcher, (1, 2, 3))), 5)
-        return answers, batcher.num_requests, batcher.num_batches
-
-    assert asyncio.run(ask()) == ([10, 20, 30], 3, 2)
-    assert groups == [[1, 2], [3]]
+    groups, release = [], threading.Event()
+    counted = counting(groups)
+    batcher = Batcher(lambda numbers: release.wait(5) and counted(numbers), most=2, wait_s=0.05)
+    askers = Askers(batcher)
+    asked = [askers.ask(1), askers.ask(2, after=1), askers.ask(3)]
+    release.set()
+    assert [one.result(5) for one in asked] == [10, 20, 30]
+    assert sorted(groups) == [[1, 2], [3]]
+    assert (batcher.num_requests, batcher.num_batches) == (3, 2)
 
 
 def test_an_error_reaches_everybody_of_its_group_and_nobody_else():
@@ -67,28 +77,20 @@ def test_an_error_reaches_everybody_of_its_group_and_nobody_else():
             raise ZeroDivisionError("zero was asked")
         return [1 / number for number in numbers]
 
-    async def ask():
-        batcher = Batcher(answer, most=2, wait_s=60.0)
-        bad = await asyncio.gather(batcher(0), batcher(1), return_exceptions=True)
-        return bad, await asyncio.gather(batcher(2), batcher(4))
-
-    bad, good = asyncio.run(ask())
-    assert [type(error) for error in bad] == [ZeroDivisionError] * 2
-    assert good == [0.5, 0.25]
+    askers = Askers(Batcher(answer, most=2, wait_s=60.0))
+    bad = [askers.ask(0), askers.ask(1, after=1)]
+    assert [type(one.exception(5)) for one in bad] == [ZeroDivisionError] * 2
+    good = [askers.ask(2), askers.ask(4, after=1)]
+    assert [one.result(5) for one in good] == [0.5, 0.25]
 
 
-def test_one_that_gave_up_is_not_answered_and_holds_nobody_up():
+def test_an_answer_that_takes_longer_than_the_wait_is_made_once():
     groups = []
-
-    async def ask():
-        batcher = Batcher(counting(groups), most=2, wait_s=0.05)
-        gone = asyncio.ensure_future(batcher(1))
-        await asyncio.sleep(0)
-        gone.cancel()
-        return await asyncio.wait_for(batcher(2), 5)
-
-    assert asyncio.run(ask()) == 20
-    assert groups == [[2]]
+    counted = counting(groups)
+    askers = Askers(Batcher(lambda numbers: time.sleep(0.2) or counted(numbers), most=2, wait_s=0.05))
+    asked = [askers.ask(1), askers.ask(2, after=1)]
+    assert [one.result(5) for one in asked] == [10, 20]
+    assert groups == [[1, 2]]
 
 
 @pytest.mark.parametrize("sizes", [(4,), (1, 3), (2, 1, 1), (1, 1, 1, 1)])

@@ -130,8 +130,10 @@ def test_a_wrong_token_is_refused_and_the_right_one_is_not(cluster, tmp_path):
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "127.0.0.1:port", "127.0.0.1:99999"])
 def test_where_no_cluster_is_the_address_is_named_at_once(no_token, address):
     no_token.setenv("RAY_AUTH_TOKEN", "0" * 64)
-    with pytest.raises(ClusterError, match=f"could be joined at {address}: "), connect(address):
+    with pytest.raises(ClusterError, match=f"could be joined at {address}: ") as caught, connect(address):
         pass
+    assert "`ray start --head`" in str(caught.value)
+    assert "`--runtime.address None`" in str(caught.value)
 
 
 OWN = """

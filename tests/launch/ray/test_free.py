@@ -6,15 +6,19 @@ import time
 from contextlib import nullcontext
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import ray
 from launch.small_vmpo import MAZE
 from launch.test_local import TINY
 
 from softcount import checkpoint
 from softcount.config import RuntimeConfig
+from softcount.launch.build import build
 from softcount.launch.ray import free
 from softcount.runs.run import Run, read_reports
 from softcount.runs.status import describe_status
+from softcount.types import leaves_of
 
 pytestmark = pytest.mark.ray
 ON_RAY = RuntimeConfig(kind="ray", num_actors=2, send_rows=3, publish_every=2, call_timeout_s=10.0)
@@ -103,11 +107,12 @@ def check_reports(reports):
     assert metrics["runtime/backlog"] >= 0
 
 
+LOOSE = replace(MAZE, vmpo=replace(MAZE.vmpo, strict=False))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["MEME-RECODE-AP", "VMPO-RECODE-AP"])
-def test_every_kind_of_agent_runs_free_and_comes_back(tmp_path, name):
-    loose = replace(MAZE, vmpo=replace(MAZE.vmpo, strict=False))
-    config = loose if name.startswith("VMPO") else CONFIG
+@pytest.mark.parametrize("config", [CONFIG, MAZE, LOOSE], ids=["MEME", "V-MPO, strict", "V-MPO"])
+def test_every_kind_of_agent_runs_free_and_comes_back(tmp_path, config):
     config = replace(config, steps=10**9, checkpoint_seconds=1e9, report_every=300, evaluate_every=900)
     folder = tmp_path / "run"
     run = Run.create(folder, replace(config, runtime=ON_RAY))
@@ -124,11 +129,82 @@ def test_every_kind_of_agent_runs_free_and_comes_back(tmp_path, name):
     run.close()
 
 
-def test_what_cannot_hold_on_clocks_of_their_own_is_refused_before_anything_starts(tmp_path):
-    config = replace(MAZE, vmpo=replace(MAZE.vmpo, strict=True), runtime=ON_RAY)
-    with pytest.raises(ValueError, match=r"vmpo\.strict is on.*--vmpo\.no-strict"):
-        Run.create(tmp_path / "run", config)
-    assert not (tmp_path / "run").exists()
+def endless(config, runtime, report_every=300):
+    return replace(
+        config,
+        runtime=runtime,
+        steps=10**9,
+        checkpoint_seconds=1e9,
+        report_every=report_every,
+        evaluate_every=0,
+    )
+
+
+def test_where_it_is_strict_nothing_acts_that_is_older_than_the_last_update(tmp_path):
+    run = Run.create(tmp_path / "run", endless(MAZE, ON_RAY, report_every=100))
+    reports = train_until(run, further(run, 400))
+    for name in ("actor 1", "inference 0"):
+        os.kill(pid_of(run, name), signal.SIGKILL)
+    reports += train_until(run, lambda: restarts_of(run, "actor 1") and restarts_of(run, "inference 0"))
+    reports += train_until(run, further(run, 400))
+    assert run.loop.num_updates > 40
+    assert {report["runtime/parameter_lag"] for _, report in reports} == {0.0}
+    run.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_all_can_pause_while_one_waits_for_another_that_was_slow(tmp_path):
+    run = Run.create(tmp_path / "run", endless(LOOSE, ON_RAY))
+    train_until(run, further(run, 200))
+    run.loop.step()  # all go on
+    os.kill(pid_of(run, "actor 0"), signal.SIGSTOP)
+    before, since = -1.0, time.monotonic()
+    while time.monotonic() - since < 3:  # until it has run into the end of its lead
+        run.loop.step()
+        rows = run.loop.supervisor.roles["actor 1"].numbers["rows"]
+        before, since = rows, since if rows == before else time.monotonic()
+    os.kill(pid_of(run, "actor 0"), signal.SIGCONT)
+    run.save()
+    train_until(run, further(run, 200))
+    run.close()
+
+
+def test_two_inference_workers_give_the_same_answers_and_one_serves_while_the_other_is_away(tmp_path):
+    run = Run.create(tmp_path / "run", endless(CONFIG, replace(ON_RAY, num_inference=2), report_every=500))
+    loop, roles = run.loop, run.loop.supervisor.roles
+    train_until(run, further(run, 800))
+    loop.supervisor.greet()
+    calls = [roles[f"inference {number}"].numbers["calls"] for number in (0, 1)]
+    assert min(calls) > 0.3 * max(calls)  # each has an actor
+    os.kill(pid_of(run, "inference 1"), signal.SIGKILL)
+    served = roles["inference 0"].numbers["calls"]
+    train_until(run, lambda: restarts_of(run, "inference 1"))
+    loop.supervisor.greet()
+    assert roles["inference 0"].numbers["calls"] > served
+    train_until(run, further(run, 800))
+    check_workers_are_alike(run)
+    assert roles["inference 1"].numbers["calls"] > 10
+    assert restarts_of(run, "inference 0") == 0
+    run.close()
+
+
+def check_workers_are_alike(run):
+    """Both have the newest publication, and answer as one process would."""
+    run.loop.pause()
+    run.loop.supervisor.greet()
+    versions = [run.loop.supervisor.roles[f"inference {number}"].numbers["version"] for number in (0, 1)]
+    newest = run.loop.num_updates
+    assert versions[0] == versions[1] > newest - ON_RAY.publish_every - 2
+    roles = build(replace(CONFIG, runtime=HERE))
+    roles.inference.load(ray.get(run.loop.trainer.parameters.remote())[0])
+    request = roles.actor.request()
+    expected = leaves_of(roles.inference(request))
+    for worker in run.loop.inference:
+        reply, version = ray.get(worker.infer.remote(request))
+        assert version == versions[0]
+        for found, leaf in zip(leaves_of(reply), expected, strict=True):
+            np.testing.assert_allclose(found, leaf, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow

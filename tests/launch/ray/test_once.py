@@ -63,6 +63,29 @@ def test_a_successor_reads_a_record_whose_writer_has_just_looked_for_one(tmp_pat
         assert new.ledger.server.log == [5]
 
 
+def test_every_kind_of_stamp_has_its_verdict_and_a_successor_knows_them(tmp_path):
+    memory = made(tmp_path)
+    said = {
+        (1, 5, 0, 7): ("done", 0),
+        (1, 5, 1, 8): ("done", 1),
+        (1, 5, 1, 9): ("reused", -1),
+        (1, 5, 3, 7): ("gap", -1),
+        (1, 6, 1, 7): ("gap", -1),  # a new life begins at 0
+        (1, 6, 0, 7): ("done", 2),
+        (1, 6, 1, 5): ("done", 3),
+        (1, 6, 0, 4): ("answered", -1),
+        (1, 5, 2, 7): ("older", -1),
+    }
+    for asked, expected in said.items():
+        for _ in range(2 if expected[0] == "done" else 1):
+            answer = memory.request(request_of(*asked))
+            assert (answer.verdict, answer.position) == expected, asked
+    memory.snapshot(wait=True)
+    new = Once(Shown(), tmp_path)
+    assert new.request(request_of(1, 6, 1, 5)).position == 3
+    assert new.ledger.server.log == [7, 8, 7, 5]
+
+
 def test_a_client_that_knows_a_later_memory_is_sent_there(tmp_path):
     memory = made(tmp_path)
     answer = memory.request(request_of(1, 1, 0, 5), known_epoch=memory.epoch + 1)

@@ -288,3 +288,38 @@ def test_an_actor_of_an_on_policy_agent_cannot_run_away_from_the_others():
     assert answers[0]
     assert not answers[-1]
     scene.trainer.end()
+
+
+def test_where_it_is_strict_an_unroll_begins_when_all_that_was_learned_acts():
+    config = replace(MAZE, vmpo=replace(MAZE.vmpo, strict=True))
+    length, num_batches = config.vmpo.unroll_length, config.num_envs // config.vmpo.batch_size
+    scene = Scene(config, max_lag=1e9, publish_every=1)
+    release, learn = threading.Event(), scene.trainer._learn
+    scene.trainer._learn = lambda *asked: release.wait(30) and learn(*asked)
+    scene.trainer.expect([0, 1])
+    with pytest.raises(NotStarted, match="waits for a checkpoint"):
+        scene.trainer.leave(0, 1.0)
+    scene.trainer.start()
+    shares, sequences = share_out(4, 1, 2), [0, 0]
+    whole = scene.rows(length + 1)
+
+    def give(actor, start, stop):
+        cut = map_arrays(lambda x: x[start:stop, shares[actor]], (whole.steps, whole.states))
+        rows = Rows(actor, 1, sequences[actor], *cut, shares[actor], [0] * (stop - start))
+        sequences[actor] += 1
+        assert scene.trainer.add(rows, 10.0)
+
+    assert scene.trainer.leave(0, 1.0) == scene.trainer.leave(1, 1.0) == length + 1
+    give(0, 0, length + 1)
+    assert scene.trainer.leave(0, 0.05) == 0  # the other one is missing
+    give(1, 0, 2)
+    assert scene.trainer.leave(1, 1.0) == length - 1
+    give(1, 2, length + 1)
+    assert [scene.trainer.leave(actor, 0.05) for actor in (0, 1)] == [0, 0]  # it learns
+    release.set()
+    assert [scene.trainer.leave(actor, 30.0) for actor in (0, 1)] == [length, length]
+    assert scene.published == [num_batches] == [scene.trainer.num_updates]
+    held = scene.trainer.roles.inference.state_dict()["policy"]
+    for name, value in scene.trainer.roles.learner.parameters().policy.items():
+        np.testing.assert_array_equal(held[name], value)
+    scene.trainer.end()

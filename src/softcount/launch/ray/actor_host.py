@@ -3,7 +3,8 @@
     request ──▶ inference, waits      features ──▶ memory, waits      rows, a few at a time ──▶ trainer
 
 While rows are on their way it goes on; before it sends the next ones it waits for the answer. So there
-is at most one message under way to each, and messages keep their order without Ray's help.
+is at most one message under way to each, and messages keep their order without Ray's help. Where what was
+learned must act before the next unroll, it asks the trainer for leave to begin one.
 """
 
 from __future__ import annotations
@@ -61,14 +62,16 @@ class ActorHost:
         self._sent: tuple[Rows, Any] | None = None  # what is on its way, and where its answer will be
         self._changed = threading.Condition()
         self._goal: int | None = 0  # acts until it has given so many rows; None: without an end
+        self._asks_leave, self._num_left = False, 0  # rows that it may give before it asks again
         self._is_idle, self._is_interrupted = True, False
         self._thread: threading.Thread | None = None
 
-    def start(self, incarnation: int, num_rows: int = 0) -> None:
+    def start(self, incarnation: int, num_rows: int = 0, asks_leave: bool = False) -> None:
         """Begins a life: what was sent in an earlier one is not sent again, and it starts idle."""
         self._stop_thread()
         self.incarnation, self._sequence, self.num_rows = incarnation, 0, num_rows
         self._rows, self._versions, self._sent, self.problem = [], [], None, None
+        self._asks_leave, self._num_left = asks_leave, 0
         self.memory = client_of_memory(self.setup, self.number, incarnation, sleep=self._sleep)
         self._keeps_observations = self.memory.wants_observations()
         self._goal, self._is_idle, self._is_interrupted = 0, True, False
@@ -129,20 +132,24 @@ class ActorHost:
     def _wait_for_go(self) -> bool:
         """Waits while there is nothing to do; False when it was told to stop."""
         with self._changed:
-            if self._goal is None or self.num_rows < self._goal:
+            if not self._is_stopping():
                 return not self._is_interrupted
-        self._flush()
+        with self._timed("send"):
+            self._flush()
         with self._changed:
-            if not (self._goal is None or self.num_rows < self._goal):
+            if self._is_stopping():
                 self._is_idle = True
                 self._changed.notify_all()
-            self._changed.wait_for(
-                lambda: self._is_interrupted or self._goal is None or self.num_rows < self._goal
-            )
+            self._changed.wait_for(lambda: self._is_interrupted or not self._is_stopping())
             self._is_idle = False
             return not self._is_interrupted
 
+    def _is_stopping(self) -> bool:
+        return self._goal is not None and self.num_rows >= self._goal
+
     def _step(self) -> None:
+        if self._asks_leave and not self._num_left and not self._get_leave():
+            return
         memory: Any = self.memory
         acted = act(
             self.actor,
@@ -154,9 +161,23 @@ class ActorHost:
         self._rows.append((acted.row, acted.state))
         self._versions.append(self._version)
         self.num_rows += 1
+        self._num_left -= self._asks_leave
         if len(self._rows) >= self.setup.config.runtime.send_rows:
             with self._timed("send"):
                 self._send()
+
+    def _get_leave(self) -> bool:
+        """Waits until it may begin an unroll; False if it was told to stop meanwhile."""
+        timeout_s = self.setup.config.runtime.call_timeout_s
+        with self._timed("send"):
+            self._flush()
+            while not (self._num_left or self._is_stopping()):
+                self._num_left = until_answered(
+                    lambda: self.trainer.leave.remote(self.number, timeout_s / 4),
+                    timeout_s,
+                    self._was_interrupted,
+                )
+        return self._num_left > 0
 
     def _infer(self, request: Request) -> Reply:
         timeout_s = self.setup.config.runtime.call_timeout_s
@@ -167,10 +188,9 @@ class ActorHost:
 
     def _flush(self) -> None:
         """Sends what is left, and waits until it has arrived."""
-        with self._timed("send"):
-            if self._rows:
-                self._send()
-            self._wait_for_answer()
+        if self._rows:
+            self._send()
+        self._wait_for_answer()
 
     def _send(self) -> None:
         """Sends the rows that were collected, after those before them have arrived."""
@@ -194,6 +214,8 @@ class ActorHost:
         while not until_answered(call, timeout_s, self._was_interrupted):
             if self._is_interrupted:
                 raise Interrupted("while the learner was behind")
+            if self._is_stopping():
+                return  # they have arrived; whether it may go on is asked again when it does
         self._sent = None
 
     def _add(self, rows: Rows) -> Any:
@@ -228,6 +250,9 @@ class ActorHost:
         """Takes over what was learned of episodes; the environments stay in their new ones."""
         self.actor.behaviour.load_state_dict(state)
         self.actor.behaviour.start(self.actor.timestep.is_first)
+
+    def keeps_episodes(self) -> bool:
+        return self.actor.keeps_episodes()
 
     def take_episodes(self) -> list[Episode]:
         return self.actor.take_episodes()

@@ -155,7 +155,10 @@ def _init(options: dict[str, Any]) -> Any:
 def _joining_error(address: str, reason: str) -> ClusterError:
     if "ersion mismatch" in reason:
         return VersionMismatch(f"{address} runs another Ray or Python than this host: {reason}")
-    return ClusterError(f"no Ray cluster could be joined at {address}: {reason}")
+    return ClusterError(
+        f"no Ray cluster could be joined at {address}: {reason}; start one there with `ray start --head`, "
+        "or take `--runtime.address None` for one on this machine"
+    )
 
 
 def _check_address(address: str) -> None:
@@ -170,7 +173,7 @@ def _check_address(address: str) -> None:
             "that the cluster was started with"
         ) from error
     except (OSError, ValueError, OverflowError, RayError) as error:
-        raise ClusterError(f"no Ray cluster could be joined at {address}: {error}") from error
+        raise _joining_error(address, str(error)) from error
 
 
 def make_token(folder: Path) -> dict[str, str]:

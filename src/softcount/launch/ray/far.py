@@ -37,6 +37,9 @@ class FarActors:
     def num_places(self) -> int | None:
         return self._loop.num_places
 
+    def keeps_episodes(self) -> bool:
+        return bool(self._first("keeps_episodes"))
+
     def take_episodes(self) -> list[Episode]:
         return [e for host in self._loop.actors for e in self._loop.ask(host.take_episodes.remote)]
 

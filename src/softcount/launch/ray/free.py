@@ -22,7 +22,7 @@ from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from softcount.config import RunConfig, only_read
-from softcount.launch.build import build_inference, check, look_at_world, parse_agent, plan_of
+from softcount.launch.build import build_inference, check, look_at_world, plan_of
 from softcount.launch.local import StateLost
 from softcount.launch.ray import memory_host, once
 from softcount.launch.ray.actor_host import ActorHost, NotAlive, actor_name
@@ -59,11 +59,6 @@ class FreeLoop:
         """Starts every role, on a cluster that is there, or on the one that the configuration says."""
         config = only_read(config)
         check(config)
-        if parse_agent(config.agent).agent == "vmpo" and config.vmpo.strict:
-            raise ValueError(
-                "vmpo.strict is on: every update is to act before the next step, and actors on their own "
-                "clock do not wait; take --vmpo.no-strict, or --runtime.mode deterministic"
-            )
         self.config, self.folder = config, folder
         specs, self.num_places = look_at_world(config)
         self.shares = share_out(config.num_envs, len(specs.task_names), config.runtime.num_actors)
@@ -105,10 +100,11 @@ class FreeLoop:
         self.trainer: Any = trainer.remote(setup, num_actors, self.num_places)
         self.inference: list[Any] = []
         for number in range(config.runtime.num_inference):
-            num_clients = len(range(number, num_actors, config.runtime.num_inference))
+            num_clients = max(1, len(range(number, num_actors, config.runtime.num_inference)))
             name = inference_name(number)
-            worker = ray.remote(InferenceHost).options(**safe, name=name, max_concurrency=1000)
-            self.inference.append(worker.remote(setup, max(1, num_clients)))
+            threads = 2 * num_clients + 4  # an actor asks again before its last call has ended
+            worker = ray.remote(InferenceHost).options(**safe, name=name, max_concurrency=threads)
+            self.inference.append(worker.remote(setup, num_clients))
         evaluator = ray.remote(EvaluatorHost).options(**safe, **here, max_concurrency=2)
         self._evaluator_handle: Any = evaluator.remote(setup, num_actors + 1)
         actor = ray.remote(ActorHost).options(**safe, scheduling_strategy="SPREAD", max_concurrency=6)
@@ -119,6 +115,7 @@ class FreeLoop:
         self.supervisor = self._supervise()
         self.supervisor.wait_for_all()
         self._is_on_policy: bool = get(self.trainer.is_on_policy.remote())
+        self._is_strict: bool = get(self.trainer.is_strict.remote())
         self._begin_lives([0] * num_actors)
 
     def _supervise(self) -> Supervisor:
@@ -190,8 +187,8 @@ class FreeLoop:
 
     def _begin_life(self, number: int, num_rows: int) -> None:
         self.incarnations[number] = new_incarnation(at_least=self.incarnations[number])
-        start = partial(self.actors[number].start.remote, self.incarnations[number], num_rows)
-        self._call(start)
+        start, life = self.actors[number].start.remote, self.incarnations[number]
+        self._call(lambda: start(life, num_rows, self._is_strict))
         self.supervisor.roles[actor_name(number)].trust()
 
     def step(self) -> None:

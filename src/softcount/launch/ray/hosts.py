@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 import time
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
@@ -101,45 +102,54 @@ def client_of_memory(setup: Setup, number: int, incarnation: int, **options: Any
 
 
 class InferenceHost:
-    """Answers actors together; its methods run on one event loop."""
+    """Answers actors together; each call has a thread, and one at a time computes or takes parameters."""
 
     def __init__(self, setup: Setup, num_clients: int) -> None:
         self.birth, self.setup, runtime = Birth(), setup, setup.config.runtime
         self.inference = build_inference(setup.config, setup.specs)
-        self.version = -1
-        self.batcher: Batcher[Request, Reply] = Batcher(
-            lambda requests: answer_together(self.inference, requests),
-            most=num_clients,
-            wait_s=runtime.batch_wait_ms / 1000,
+        self.version = -1  # how many updates are behind the parameters
+        self._lock = threading.Lock()
+        self.batcher: Batcher[Request, tuple[Reply, int]] = Batcher(
+            self._answer, most=num_clients, wait_s=runtime.batch_wait_ms / 1000
         )
 
-    async def infer(self, request: Request) -> tuple[Reply, int]:
+    def infer(self, request: Request) -> tuple[Reply, int]:
         """Returns the answer and how many updates are behind it."""
-        if self.version < 0:
-            await self._fetch()
-        return await self.batcher(request), self.version
+        self._fetch()
+        return self.batcher(request)
 
-    async def load(self, parameters: Parameters, version: int) -> None:
-        self.inference.load(parameters)
-        self.version = version
+    def _answer(self, requests: list[Request]) -> list[tuple[Reply, int]]:
+        with self._lock:
+            return [(reply, self.version) for reply in answer_together(self.inference, requests)]
 
-    async def _fetch(self) -> None:
-        """Asks the trainer for what acts: this process is new."""
-        parameters, version = await named(self.setup, TRAINER).parameters.remote()
-        if self.version < 0:  # nothing was published meanwhile
-            await self.load(parameters, version)
+    def load(self, parameters: Parameters, version: int) -> None:
+        with self._lock:
+            self.inference.load(parameters)
+            self.version = version
 
-    async def embed(self, observation: Observation) -> Features:
-        if self.version < 0:
-            await self._fetch()
-        return self.inference.embed(observation)
+    def _fetch(self) -> None:
+        """Asks the trainer for what acts, if this process is new."""
+        if self.version >= 0:
+            return
+        timeout_s = self.setup.config.runtime.call_timeout_s
+        parameters, version = until_answered(named(self.setup, TRAINER).parameters.remote, timeout_s)
+        with self._lock:
+            if self.version < 0:  # nothing was published meanwhile
+                self.inference.load(parameters)
+                self.version = version
 
-    async def ping(self) -> RolePulse:
+    def embed(self, observation: Observation) -> Features:
+        self._fetch()
+        with self._lock:
+            return self.inference.embed(observation)
+
+    def ping(self) -> RolePulse:
         batcher = self.batcher
         return self.birth.pulse(
             True,
             calls=batcher.num_requests,
             batches=batcher.num_batches,
+            version=self.version,
         )
 
 
@@ -172,6 +182,9 @@ class TrainerHost:
     def is_on_policy(self) -> bool:
         return self.trainer.roles.replay.is_on_policy()
 
+    def is_strict(self) -> bool:
+        return self.trainer.roles.replay.is_strict()
+
     def start(self) -> None:
         """Begins, or goes on after a pause."""
         if not self.inference:
@@ -189,6 +202,9 @@ class TrainerHost:
     def add(self, rows: Rows, wait_s: float) -> bool:
         return self.trainer.add(rows, wait_s)
 
+    def leave(self, actor: int, wait_s: float) -> int:
+        return self.trainer.leave(actor, wait_s)
+
     def parameters(self) -> tuple[Parameters, int]:
         """Returns what acts, for a worker or an evaluator that has just begun."""
         self._check_ready()
@@ -197,12 +213,17 @@ class TrainerHost:
 
     def _publish(self, parameters: Parameters, version: int) -> None:
         """Sends parameters once the last ones have arrived; who is gone asks for them when it is back."""
+        self._wait_for_arrival()
+        shared = ray.put(parameters)
+        self._sent = [worker.load.remote(shared, version) for worker in self.inference]
+        if self.is_strict():
+            self._wait_for_arrival()
+
+    def _wait_for_arrival(self) -> None:
         if self._sent:
             ray.wait(
                 self._sent, num_returns=len(self._sent), timeout=self.setup.config.runtime.call_timeout_s
             )
-        shared = ray.put(parameters)
-        self._sent = [worker.load.remote(shared, version) for worker in self.inference]
 
     def _check_ready(self) -> None:
         if not self.is_ready:

@@ -4,7 +4,8 @@
 
 Rows are counted once: a message that is sent again is known by its stamp. While the learner is more
 than `max_lag` batches behind its replay ratio, whoever adds rows waits for its answer. A publication
-waits until the one before it has arrived, so what acts is at most two of them old.
+waits until the one before it has arrived, so what acts is at most two of them old. Where the source is
+strict, actors ask for leave before every unroll, and get it when all that was learned acts.
 """
 
 from __future__ import annotations
@@ -110,14 +111,17 @@ class Trainer(Learning):
     def add(self, rows: Rows, wait_s: float) -> bool:
         """Takes rows in, once; answers when the learner has caught up, or after `wait_s` with False."""
         with self._changed:
-            if not self._is_running and self._thread is None:
-                raise NotStarted("the trainer was started anew and waits for a checkpoint")
+            self._check_started()
             if (rows.incarnation, rows.sequence) > self._last.get(rows.actor, (-1, -1)):
                 self._last[rows.actor] = rows.incarnation, rows.sequence
                 self.num_rows[rows.actor] += len(rows.versions)
                 self._add(rows)
                 self._changed.notify_all()
             return self._changed.wait_for(lambda: self._may_go_on(rows.actor), wait_s)
+
+    def _check_started(self) -> None:
+        if not self._is_running and self._thread is None:
+            raise NotStarted("the trainer was started anew and waits for a checkpoint")
 
     def _may_go_on(self, actor: int) -> bool:
         if self.problem is not None:
@@ -128,6 +132,24 @@ class Trainer(Learning):
         if is_ahead and self.roles.replay.is_on_policy():
             return False
         return self.roles.replay.backlog() <= self.max_lag
+
+    def leave(self, actor: int, wait_s: float) -> int:
+        """How many rows of each environment an actor may give before it asks again, where that is strict.
+
+        It waits until all that was learned acts; 0 after `wait_s` means not yet.
+        """
+        with self._changed:
+            self._check_started()
+            self._changed.wait_for(lambda: self._num_left(actor) > 0, wait_s)
+            return self._num_left(actor)
+
+    def _num_left(self, actor: int) -> int:
+        if self.problem is not None:
+            raise self.problem
+        if self._is_learning or self.roles.replay.due():
+            return 0
+        ahead = self.num_rows[actor] - min(self.num_rows.values())
+        return self.roles.replay.rows_to_batch() - ahead
 
     def _add(self, rows: Rows) -> None:
         for k, version in enumerate(rows.versions):
@@ -165,6 +187,8 @@ class Trainer(Learning):
             targets = self._relabelled(*samples) if self.relabel else [None] * len(samples)
         for sample, target in zip(samples, targets, strict=True):
             self._learn_from(sample, target)
+        if self.roles.replay.is_strict() and not self.roles.replay.due():
+            self.publish()
         with self._changed:
             self._is_learning = False
             self._changed.notify_all()
@@ -175,7 +199,7 @@ class Trainer(Learning):
         with self._changed:
             self._take_in(update)
             self._changed.notify_all()
-        if self.num_updates % self.publish_every == 0:
+        if self.num_updates % self.publish_every == 0 and not self.roles.replay.is_strict():
             self.publish()
         if self.is_reembedding_due():
             with self._timed("memory"):
