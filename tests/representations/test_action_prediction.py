@@ -43,6 +43,15 @@ def test_the_loss_is_the_mean_cross_entropy_over_transitions(last):
     assert metrics["loss"].item() == loss.item()
 
 
+def test_logits_are_those_that_the_loss_reads():
+    ap = make()
+    sequence = sample_sequence(SPEC, ACTIONS, time=2, ends=())
+    steps = sequence.steps
+    logits = ap.logits(steps.observation[0], steps.observation[1])
+    expected = torch.nn.functional.cross_entropy(logits, steps.action[0])
+    torch.testing.assert_close(ap.loss(sequence)[0], expected)
+
+
 def test_gradients_agree_with_finite_differences():
     ap = make()
     sequence = sample_sequence(SPEC, ACTIONS)
