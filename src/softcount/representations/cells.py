@@ -87,7 +87,7 @@ class CellPrediction(Representation):
         self.prior = nn.Parameter(torch.zeros(self.coding.num_logits))
         reach = 2 * (self.config.kernel // 2) - self.config.kernel
         self.cells = tuple((side + reach) // self.config.stride + 1 for side in (height, width))
-        self.coarse = tuple(map(min, self.config.context, (height, width)))
+        self.coarse = min(self.config.context[0], height), min(self.config.context[1], width)
         self.dim = math.prod(self.cells)
         if self.config.context_weight:
             self.dim += math.prod(self.coarse) * channels
