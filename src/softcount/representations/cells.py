@@ -7,9 +7,9 @@
 Each cell of the picture gives evidence for actions from what it shows before and after. An enemy moves
 too, but tells nothing of the action; a little cost of all evidence leaves none to it. A second net looks
 at one observation and learns to point where evidence will be: at the agent. What is counted is this
-pointing, a map of the picture. It is tied to the picture and sums to one, so it can neither run away nor
-collapse, however many actions have the same effect; no accuracy has to tell when it is good. The coarse
-grid tells rooms apart in which the agent stands at the same spot. Decisions 560 to 563.
+pointing, a map of the picture. It is tied to the picture and sums to one, so its scale cannot run away,
+however many actions have the same effect, and no accuracy has to tell when it is good. The coarse grid is
+there to tell rooms apart in which the agent stands at the same spot. Decisions 560 to 563.
 """
 
 from __future__ import annotations
