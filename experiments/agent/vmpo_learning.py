@@ -96,6 +96,11 @@ def _regions(config: RunConfig) -> RunConfig:
     return _vmpo(config, loss={"trust_region": "task"})
 
 
+def _apart(config: RunConfig) -> RunConfig:
+    """Every task has its own better half, temperature and trust region."""
+    return _vmpo(config, loss={"top_half": "task", "temperature": "task", "trust_region": "task"})
+
+
 def _every_fourth(config: RunConfig) -> RunConfig:
     """The representation learns from every fourth batch."""
     return replace(config, trainer=replace(config.trainer, update_every=4))
@@ -203,7 +208,10 @@ WORLDS: dict[str, dict[str, Variant]] = {
         ),
     },
     "four-mazes": {
-        "RECODE-AP, wide": Variant(config=_wide(MAZES), seeds=(*SEEDS, 3, 4)),
+        "RECODE-AP, tasks apart": Variant(config=_apart(MAZES)),
+        "RECODE-AP, wide, tasks apart": Variant(config=_apart(_wide(MAZES))),
+        "true counts, tasks apart": Variant(config=_apart(COUNTED_MAZES)),
+        "RECODE-AP, wide": Variant(config=_wide(MAZES)),
         "true counts, wide": Variant(config=_wide(COUNTED_MAZES)),
         "RECODE-AP": Variant(config=MAZES),
         "RECODE-AP, a region for each": Variant(config=_regions(MAZES)),
