@@ -86,6 +86,11 @@ def _wide(config: RunConfig) -> RunConfig:
     return _network(config, torso=SmallConfig(images=GridConfig(hidden_sizes=(512,))), head_size=256)
 
 
+def _slower(config: RunConfig) -> RunConfig:
+    """A third of the learning rate."""
+    return _vmpo(config, optimiser=replace(config.vmpo.optimiser, learning_rate=1e-3))
+
+
 def _above_mean(config: RunConfig) -> RunConfig:
     """Counts the bonus above its running mean."""
     return _vmpo(config, loss={"intrinsic_baseline": "mean"})
@@ -212,6 +217,7 @@ WORLDS: dict[str, dict[str, Variant]] = {
         "RECODE-AP, wide, tasks apart": Variant(config=_apart(_wide(MAZES))),
         "true counts, tasks apart": Variant(config=_apart(COUNTED_MAZES)),
         "RECODE-AP, wide": Variant(config=_wide(MAZES)),
+        "RECODE-AP, wide, slower": Variant(config=_slower(_wide(MAZES))),
         "true counts, wide": Variant(config=_wide(COUNTED_MAZES)),
         "RECODE-AP": Variant(config=MAZES),
         "RECODE-AP, a region for each": Variant(config=_regions(MAZES)),
