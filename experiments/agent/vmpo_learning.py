@@ -216,6 +216,7 @@ WORLDS: dict[str, dict[str, Variant]] = {
         "RECODE-AP, tasks apart": Variant(config=_apart(MAZES)),
         "RECODE-AP, wide, tasks apart": Variant(config=_apart(_wide(MAZES))),
         "true counts, tasks apart": Variant(config=_apart(COUNTED_MAZES)),
+        "RECODE-AP, three times as long": Variant(config=replace(MAZES, steps=1_800_000)),
         "RECODE-AP, wide": Variant(config=_wide(MAZES)),
         "RECODE-AP, wide, slower": Variant(config=_slower(_wide(MAZES))),
         "true counts, wide": Variant(config=_wide(COUNTED_MAZES)),
