@@ -344,7 +344,9 @@ def test_apart_a_batch_of_several_tasks_is_the_mean_of_batches_of_each():
     both = make_agent(config=config).update(batch)[1]
     parts = []
     for rows in (slice(0, 3), slice(3, 6)):
-        steps = map_arrays(lambda x, rows=rows: x[:, rows], batch.steps._replace(extras=dict(batch.steps.extras)))
+        steps = map_arrays(
+            lambda x, rows=rows: x[:, rows], batch.steps._replace(extras=dict(batch.steps.extras))
+        )
         own = Sequence(steps, map_arrays(lambda x, rows=rows: x[rows], batch.state))
         num = int((~(steps.is_last[:-1] | steps.is_first[1:])).sum())
         parts.append((num, make_agent(config=config).update(own)[1]))
