@@ -86,6 +86,11 @@ def _wide(config: RunConfig) -> RunConfig:
     return _network(config, torso=SmallConfig(images=GridConfig(hidden_sizes=(512,))), head_size=256)
 
 
+def _slower(config: RunConfig) -> RunConfig:
+    """A third of the learning rate."""
+    return _vmpo(config, optimiser=replace(config.vmpo.optimiser, learning_rate=1e-3))
+
+
 def _above_mean(config: RunConfig) -> RunConfig:
     """Counts the bonus above its running mean."""
     return _vmpo(config, loss={"intrinsic_baseline": "mean"})
@@ -94,6 +99,11 @@ def _above_mean(config: RunConfig) -> RunConfig:
 def _regions(config: RunConfig) -> RunConfig:
     """A trust region for each task."""
     return _vmpo(config, loss={"trust_region": "task"})
+
+
+def _apart(config: RunConfig) -> RunConfig:
+    """Every task has its own better half, temperature and trust region."""
+    return _vmpo(config, loss={"top_half": "task", "temperature": "task", "trust_region": "task"})
 
 
 def _every_fourth(config: RunConfig) -> RunConfig:
@@ -203,7 +213,12 @@ WORLDS: dict[str, dict[str, Variant]] = {
         ),
     },
     "four-mazes": {
-        "RECODE-AP, wide": Variant(config=_wide(MAZES), seeds=(*SEEDS, 3, 4)),
+        "RECODE-AP, tasks apart": Variant(config=_apart(MAZES)),
+        "RECODE-AP, wide, tasks apart": Variant(config=_apart(_wide(MAZES))),
+        "true counts, tasks apart": Variant(config=_apart(COUNTED_MAZES)),
+        "RECODE-AP, three times as long": Variant(config=replace(MAZES, steps=1_800_000)),
+        "RECODE-AP, wide": Variant(config=_wide(MAZES)),
+        "RECODE-AP, wide, slower": Variant(config=_slower(_wide(MAZES))),
         "true counts, wide": Variant(config=_wide(COUNTED_MAZES)),
         "RECODE-AP": Variant(config=MAZES),
         "RECODE-AP, a region for each": Variant(config=_regions(MAZES)),

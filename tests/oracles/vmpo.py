@@ -101,7 +101,8 @@ def losses(traces, statistics, eta, alphas, limits, settings):
 
     statistics  by task: (mean, second, scale)
     alphas      by name: a list; with regions, those of task 0, then of task 1 and so on
-    settings    gamma, lam, beta, fraction, eta_limit, step, lower, upper, by_task, regions, normalise,
+    eta         a number; with heats, one by task
+    settings    gamma, lam, beta, fraction, eta_limit, step, lower, upper, by_task, heats, regions, normalise,
                 log_prob, kl
     """
     found = []
@@ -138,7 +139,20 @@ def losses(traces, statistics, eta, alphas, limits, settings):
             if own:
                 for i, keep in zip(own, better_half([advantages[i] for i in own], settings["fraction"])):
                     chosen[i] = keep
-    psi, temperature, _ = e_step(advantages, chosen, eta, settings["eta_limit"])
+    if settings["heats"]:
+        psi, temperature = [0.0] * len(found), 0.0
+        for task in new:
+            own = [i for i, (row, _, _) in enumerate(found) if row["task"] == task and chosen[i]]
+            if own:
+                share = len(own) / sum(chosen)
+                part, loss, _ = e_step(
+                    [advantages[i] for i in own], [True] * len(own), eta[task], settings["eta_limit"]
+                )
+                temperature += share * loss
+                for i, weight in zip(own, part, strict=True):
+                    psi[i] = share * weight
+    else:
+        psi, temperature, _ = e_step(advantages, chosen, eta, settings["eta_limit"])
     likely = [settings["log_prob"](row["policy"], row["drawn"]) for row, _, _ in found]
     distances = [settings["kl"](row["behaviour"], row["policy"]) for row, _, _ in found]
     result = {

@@ -24,6 +24,7 @@ from softcount.types import (
     Sequence,
     Step,
     action_array,
+    map_arrays,
 )
 
 ROWS, BATCH, TASKS = 9, 6, 3
@@ -141,6 +142,7 @@ def expected_losses(agent, traces, space):
         "lower": agent.config.popart.scale_least,
         "upper": agent.config.popart.scale_most,
         "by_task": cfg.top_half == "task",
+        "heats": cfg.temperature == "task",
         "regions": cfg.trust_region == "task",
         "normalise": cfg.normalise_advantages,
         "log_prob": oracle.gaussian_log_prob if space == "box" else oracle.categorical_log_prob,
@@ -150,13 +152,15 @@ def expected_losses(agent, traces, space):
     statistics = list(zip(head.mean.tolist(), head.second.tolist(), head.scale.tolist(), strict=True))
     alphas = {name: alpha.tolist() for name, alpha in agent.duals.multipliers.items()}
     limits = {"kl": cfg.kl_limit, "mean": cfg.mean_limit, "cov": cfg.cov_limit}
-    return oracle.losses(traces, statistics, agent.duals.temperature.item(), alphas, limits, settings)
+    return oracle.losses(traces, statistics, agent.duals.temperature.tolist(), alphas, limits, settings)
 
 
 VARIANTS = {
     "paper": {},
     "by task": {"top_half": "task"},
+    "a temperature for each": {"temperature": "task"},
     "a region for each": {"trust_region": "task"},
+    "all apart": {"top_half": "task", "temperature": "task", "trust_region": "task"},
     "raw advantages": {"normalise_advantages": False},
     "a third": {"top_fraction": 0.33},
 }
@@ -322,10 +326,42 @@ def test_a_task_that_went_far_is_held_and_the_others_are_let_go():
     assert metrics["kl_distance_most"] == pytest.approx(2 * metrics["kl_distance"], rel=0.2)
 
 
-def test_one_task_has_one_region_either_way():
+def test_temperatures_of_tasks_go_their_own_ways_and_one_that_is_absent_stays():
+    agent = make_agent(config=replace(CONFIG, loss=replace(CONFIG.loss, temperature="task")))
+    batch = make_batch(agent)
+    batch.steps.reward[:, :3] = batch.steps.intrinsic[:, :3] = 0  # in task 0 all is equally good
+    with torch.no_grad():
+        agent.online.value_out.linear.weight.zero_()
+        agent.online.value_out.linear.bias.zero_()
+    agent.update(batch)
+    assert agent.duals.temperature.tolist() == pytest.approx([0.7 - 0.01, 0.7 + 0.01, 0.7], abs=1e-5)
+
+
+def test_apart_a_batch_of_several_tasks_is_the_mean_of_batches_of_each():
+    """Better halves, weights, temperatures and regions of one task do not depend on the other's rows."""
+    config = replace(CONFIG, loss=replace(CONFIG.loss, **VARIANTS["all apart"]))
+    batch = make_batch(make_agent(config=config))
+    both = make_agent(config=config).update(batch)[1]
+    parts = []
+    for rows in (slice(0, 3), slice(3, 6)):
+        steps = map_arrays(
+            lambda x, rows=rows: x[:, rows], batch.steps._replace(extras=dict(batch.steps.extras))
+        )
+        own = Sequence(steps, map_arrays(lambda x, rows=rows: x[rows], batch.state))
+        num = int((~(steps.is_last[:-1] | steps.is_first[1:])).sum())
+        parts.append((num, make_agent(config=config).update(own)[1]))
+    total = sum(num for num, _ in parts)
+    assert both["value"] == pytest.approx(sum(num * part["value"] for num, part in parts) / total, rel=1e-6)
+    chosen = [num * part["chosen"] for num, part in parts]
+    for name in ("policy", "temperature"):
+        mean = sum(n * part[name] for n, (_, part) in zip(chosen, parts, strict=True)) / sum(chosen)
+        assert both[name] == pytest.approx(mean, rel=1e-6), name
+
+
+def test_one_task_is_the_same_together_and_apart():
     agents = [
-        Vmpo(SEEN, SPACES["box"], replace(CONFIG, loss=replace(CONFIG.loss, trust_region=region)), seed=1)
-        for region in ("batch", "task")
+        Vmpo(SEEN, SPACES["box"], replace(CONFIG, loss=replace(CONFIG.loss, **VARIANTS[variant])), seed=1)
+        for variant in ("paper", "all apart")
     ]
     for seed in (1, 2, 3):
         batch = make_batch(agents[0], "box", seed, tasks=[0] * BATCH)

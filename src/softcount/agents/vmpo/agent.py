@@ -72,13 +72,15 @@ class VmpoConfig:
 class Duals(nn.Module):
     """The temperature η and a multiplier α for every number that a policy's distances have, float64.
 
-    There are as many multipliers for each of `num_regions` trust regions, region after region.
+    Where tasks have temperatures or trust regions of their own there are as many of each, task after task.
     """
 
-    def __init__(self, num_distances: dict[str, int], config: LossConfig, num_regions: int = 1) -> None:
+    def __init__(self, num_distances: dict[str, int], config: LossConfig, num_tasks: int = 1) -> None:
         super().__init__()
+        num_regions = num_tasks if config.trust_region == "task" else 1
+        heats = (num_tasks,) if config.temperature == "task" and num_tasks > 1 else ()
         start = {"kl": config.kl_multiplier_start}
-        self.temperature = nn.Parameter(torch.tensor(config.temperature_start, dtype=torch.float64))
+        self.temperature = nn.Parameter(torch.full(heats, config.temperature_start, dtype=torch.float64))
         self.multipliers = nn.ParameterDict(
             {
                 name: torch.full(
@@ -127,8 +129,7 @@ class Vmpo:
             ).to(device)
         self.distribution = self.online.distribution
         self.num_tasks = num_tasks
-        num_regions = num_tasks if self.config.loss.trust_region == "task" else 1
-        self.duals = Duals(self.distribution.num_distances, self.config.loss, num_regions).to(device)
+        self.duals = Duals(self.distribution.num_distances, self.config.loss, num_tasks).to(device)
         settings = self.config.optimiser
         self.optimiser = make_optimiser(self.online, settings)
         self.dual_optimiser = make_optimiser(
@@ -233,7 +234,7 @@ class Vmpo:
         is_valid = terms.is_valid
         num_chosen = (psi > 0).sum()
         metrics = {
-            "eta": self.duals.temperature.detach(),
+            "eta": self.duals.temperature.detach().mean(),
             "effective_samples": 1 / psi.square().sum() / num_chosen,
             "chosen": num_chosen / is_valid.sum(),
             "entropy": self.distribution.entropy(outputs.policy[:-1])[is_valid].mean(),

@@ -44,6 +44,8 @@ class LossConfig:
     """Which part of the transitions the policy learns from, those with the largest advantages."""
     top_half: Literal["batch", "task"] = "batch"
     """Whether this part is taken of the whole batch, or of each task apart."""
+    temperature: Literal["batch", "task"] = "batch"
+    """Whether one η weighs the whole batch, or one for each task only its own transitions. Decision 500."""
     trust_region: Literal["batch", "task"] = "batch"
     """Whether distances are held on average over the whole batch, or over each task apart. Decision 500."""
     normalise_advantages: bool = True
@@ -121,12 +123,22 @@ def top_half(
 
 
 def temperature_loss(
-    advantage: Tensor, is_chosen: Tensor, temperature: Tensor, limit: float
+    advantage: Tensor, is_chosen: Tensor, temperature: Tensor, limit: float, group: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Returns L_η and ψ (0 where not chosen).
 
     The largest advantage is taken out first: a small η would else cancel all digits of the gradient.
+    With `group`, temperatures are `[G]`, and a group weighs as much as it has chosen transitions.
     """
+    if group is not None:
+        loss, weights = advantage.new_zeros(()), torch.zeros_like(advantage)
+        for g, own in enumerate(temperature.view(-1)):
+            rows = is_chosen & (group == g)
+            if rows.any():
+                share = rows[is_chosen].to(advantage.dtype).mean()
+                part, psi = temperature_loss(advantage, rows, own, limit)
+                loss, weights = loss + share * part, weights + share * psi
+        return loss, weights
     largest = advantage[is_chosen].max()
     scaled = ((advantage - largest) / temperature).masked_fill(~is_chosen, -torch.inf)
     log_mean = scaled[is_chosen].logsumexp(0) - is_chosen.sum().to(scaled.dtype).log()
@@ -181,10 +193,11 @@ def vmpo_loss(
 ) -> tuple[dict[str, Tensor], Tensor]:
     """Returns all losses by name, to be added up, and ψ."""
     group = terms.task if config.top_half == "task" else None
+    heat = terms.task if config.temperature == "task" else None
     region = terms.task if config.trust_region == "task" else None
     advantage = terms.advantage.detach().double()
     is_chosen = top_half(advantage, terms.is_valid, config.top_fraction, group)
-    e_step, weights = temperature_loss(advantage, is_chosen, temperature, config.temperature_limit)
+    e_step, weights = temperature_loss(advantage, is_chosen, temperature, config.temperature_limit, heat)
     losses = {
         "value": value_loss(terms.output, terms.target, terms.is_valid),
         "policy": policy_loss(terms.log_prob, weights),
