@@ -16,12 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
-from experiments.drop_in.counts import CountingVectorEnv, counting_callback, counting_replay
-from experiments.drop_in.learning import ROOT, load_example
+from experiments.drop_in.counts import counting_callback, counting_replay
+from experiments.drop_in.loops import ROOT, load_example, monitored, run_example, run_sb3
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by
 from softcount.integrations import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
@@ -103,7 +100,6 @@ SETTINGS = {"sb3-ppo": PPO, "sb3-dqn": DQN, "sb3-sac": SAC}
 
 def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     """Trains one agent once; returns its curve and what it was run with."""
-    torch.set_num_threads(1)
     examples = str(ROOT / "examples")  # where the key and the door are
     if examples not in sys.path:
         sys.path.append(examples)
@@ -118,8 +114,7 @@ def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
 
 
 def _run_ppo_recode(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
-    example: Any = load_example()
-    args = example.Args(
+    return run_example(
         env_id=world.env_id,
         bonus=bonus,
         seed=seed,
@@ -127,27 +122,10 @@ def _run_ppo_recode(agent: str, bonus: str, world: World, seed: int) -> dict[str
         plain_world=world.is_plain,
         **world.options,
     )
-    if bonus == "COUNT":
-        example.IntrinsicRewardWrapper = lambda envs, name, **options: CountingVectorEnv(envs)
-    record = example.train(args)
-    keys = ("step", "episodic_return", "places", "intrinsic")
-    curve = [{key: row[key] for key in keys} for row in record["curve"]]
-    return {
-        "settings": record["args"],
-        "curve": curve,
-        "first_success": record["first_success"],
-        "success": record["success"],
-    }
 
 
 def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
-    import stable_baselines3 as sb3
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
-
-    kinds = {"sb3-ppo": sb3.PPO, "sb3-dqn": sb3.DQN, "sb3-sac": sb3.SAC}
-    num_envs = 32 if agent == "sb3-ppo" else 8
-    env: Any = VecMonitor(DummyVecEnv([maker(world)] * num_envs))
-    env.seed(seed)
+    env = monitored(maker(world), agent, seed)
     weight = world.weight if agent == "sb3-ppo" else world.replay_weight
     options = {"seed": seed, "weight": weight, "config": world.config_of(bonus)}
     callbacks, kwargs = [], {}
@@ -156,15 +134,10 @@ def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     elif bonus != "none":
         kwargs = _replay(bonus, options)
     settings = SETTINGS[agent]
-    model: Any = kinds[agent]("MlpPolicy", env, seed=seed, device="cpu", **kwargs, **settings)
     steps = world.steps_of(agent)
-    watch = watcher(steps)
-    model.learn(steps, callback=[*callbacks, watch])
     return {
-        "settings": {**settings, "num_envs": num_envs, "weight": None if bonus == "none" else weight},
-        "curve": watch.curve,
-        "first_success": watch.first_success,
-        "success": float(np.mean(watch.late)) if watch.late else 0.0,
+        "settings": {**settings, "num_envs": env.num_envs, "weight": None if bonus == "none" else weight},
+        **run_sb3(agent, env, settings | kwargs, steps=steps, seed=seed, callbacks=callbacks),
     }
 
 
@@ -190,45 +163,9 @@ def maker(world: World) -> Callable[[], Any]:
         from softcount.envs.make import make_env
 
         return lambda: make_env(world.env_id)
-    example = load_example()
+    example: Any = load_example()
     args = example.Args(env_id=world.env_id, **world.options)
     return lambda: example.make_env(args)
-
-
-def watcher(steps: int) -> Any:
-    """A callback that follows coverage and success."""
-    from stable_baselines3.common.callbacks import BaseCallback
-
-    class Watcher(BaseCallback):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.curve: list[dict[str, float]] = []
-            self.first_success: int | None = None
-            self.places: set[int] = set()
-            self.returns: list[float] = []
-            self.late: list[bool] = []
-
-        def _on_step(self) -> bool:
-            for info in self.locals["infos"]:
-                self.places.add(int(info["place"]))
-                if "episode" not in info:
-                    continue
-                self.returns.append(float(info["episode"]["r"]))
-                if self.num_timesteps > 0.8 * steps:
-                    self.late.append(self.returns[-1] > 0)
-                if self.first_success is None and self.returns[-1] > 0:
-                    self.first_success = int(self.num_timesteps)
-            if self.num_timesteps // (steps // 20) > len(self.curve):
-                self.curve.append(
-                    {
-                        "step": self.num_timesteps,
-                        "episodic_return": float(np.mean(self.returns[-100:])) if self.returns else 0.0,
-                        "places": len(self.places - {-1}),
-                    }
-                )
-            return True
-
-    return Watcher()
 
 
 def jobs() -> list[Job]:
