@@ -38,6 +38,8 @@ class World:
     weight: float = 0.3
     replay_weight: float = 0.1
     is_plain: bool = True  # seen without noise
+    stagger: int = 0  # how long episodes last, where PPO's environments would all restart together
+    is_image: bool = False  # PPO then has an encoder for grids
     seeds: dict[str, tuple[int, ...]] = field(default_factory=lambda: dict.fromkeys(BONUSES, SEEDS))
 
     def steps_of(self, agent: str) -> int:
@@ -51,14 +53,22 @@ class World:
 
 WORLDS = {
     "key": World(env_id="key_and_door:KeyAndDoor-v0", options={"env_kwargs": {"size": 9}}),
-    "maze": World(env_id="disco-maze", options={"maze_size": 15}, steps=122_880, is_plain=False),
+    "maze": World(
+        env_id="disco-maze",
+        options={"maze_size": 15},
+        steps=204_800,
+        is_plain=False,
+        stagger=500,
+        is_image=True,
+    ),
     "multiroom": World(env_id="MiniGrid-MultiRoom-N4-S5-v1", options={"layout_seed": 1}),
     "point": World(env_id="point-maze/s", options={}, agents=("sb3-ppo", "sb3-sac")),
 }
 FEW_SEEDS = {"none": (0,), "RECODE-AP": SEEDS, "COUNT": (0,)}
 WORLDS |= {  # is it the budget that is missing?
-    f"{name}-x4": replace(WORLDS[name], agents=("sb3-ppo",), steps=4 * WORLDS[name].steps, seeds=FEW_SEEDS)
-    for name in ("maze", "point")
+    "point-x4": replace(
+        WORLDS["point"], agents=("sb3-ppo",), steps=4 * WORLDS["point"].steps, seeds=FEW_SEEDS
+    )
 } | {  # is it the settings of worlds without noise?
     "multiroom-late": replace(
         WORLDS["multiroom"], agents=("ppo_recode",), is_plain=False, seeds={"RECODE-AP": SEEDS}
@@ -120,12 +130,13 @@ def _run_ppo_recode(agent: str, bonus: str, world: World, seed: int) -> dict[str
         seed=seed,
         total_timesteps=world.steps_of(agent),
         plain_world=world.is_plain,
+        stagger=world.stagger,
         **world.options,
     )
 
 
 def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
-    env = monitored(maker(world), agent, seed)
+    env = monitored(maker(world), agent, seed, world.stagger if agent == "sb3-ppo" else 0)
     weight = world.weight if agent == "sb3-ppo" else world.replay_weight
     options = {"seed": seed, "weight": weight, "config": world.config_of(bonus)}
     callbacks, kwargs = [], {}
@@ -133,11 +144,24 @@ def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
         callbacks = [_callback(bonus, options)]
     elif bonus != "none":
         kwargs = _replay(bonus, options)
+    if world.is_image and agent == "sb3-ppo":
+        kwargs["policy_kwargs"] = _grid_policy()
     settings = SETTINGS[agent]
     steps = world.steps_of(agent)
     return {
         "settings": {**settings, "num_envs": env.num_envs, "weight": None if bonus == "none" else weight},
         **run_sb3(agent, env, settings | kwargs, steps=steps, seed=seed, callbacks=callbacks),
+    }
+
+
+def _grid_policy() -> dict[str, Any]:
+    """What lets SB3's policy and values see where they are in a maze."""
+    from softcount.integrations.sb3_torso import TorsoExtractor
+
+    return {
+        "features_extractor_class": TorsoExtractor,
+        "share_features_extractor": False,
+        "net_arch": [],
     }
 
 

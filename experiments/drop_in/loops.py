@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 
 from experiments.drop_in.counts import CountingVectorEnv
+from softcount.integrations.stagger import Staggered
 
 ROOT = Path(__file__).parents[2]
 LATE = 0.8
@@ -71,13 +73,19 @@ def run_sb3(
     }
 
 
-def monitored(make: Callable[[], Any], agent: str, seed: int) -> Any:
+def monitored(make: Callable[[], Any], agent: str, seed: int, stagger: int = 0) -> Any:
     """As many environments as an agent of Stable-Baselines3 gets, whose returns are the game's own."""
     from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-    env: Any = VecMonitor(DummyVecEnv([make] * NUM_ENVS[agent]))
+    num = NUM_ENVS[agent]
+    cuts = [index * stagger // num for index in range(num)]
+    env: Any = VecMonitor(DummyVecEnv([partial(_staggered, make, cut) for cut in cuts]))
     env.seed(seed)
     return env
+
+
+def _staggered(make: Callable[[], Any], cut: int) -> Any:
+    return Staggered(make(), cut)
 
 
 def watcher(steps: int) -> Any:
