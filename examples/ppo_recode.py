@@ -198,13 +198,8 @@ class Log:
     def row(self, step, **numbers):
         seconds = time.perf_counter() - self.start
         mean = float(np.mean(self.returns[-100:])) if self.returns else 0.0
-        row = {
-            "step": step,
-            "episodic_return": mean,
-            "places": len(self.places),
-            "seconds": seconds,
-            **numbers,
-        }
+        own = {"step": step, "episodic_return": mean, "places": len(self.places), "seconds": seconds}
+        row = {**numbers, **own}
         self.record["curve"].append(row)
         print(
             f"step {step:>8}  return {mean:.3f}  places {row['places']:>4}  "
