@@ -69,10 +69,11 @@ WORLDS |= {  # is it the budget that is missing?
     "point-x4": replace(
         WORLDS["point"], agents=("sb3-ppo",), steps=4 * WORLDS["point"].steps, seeds=FEW_SEEDS
     )
-} | {  # is it the settings of worlds without noise?
-    "multiroom-late": replace(
-        WORLDS["multiroom"], agents=("ppo_recode",), is_plain=False, seeds={"RECODE-AP": SEEDS}
+} | {  # one setting for all: that of worlds with noise, which pays later
+    f"{name}-late": replace(
+        WORLDS[name], agents=("sb3-ppo", "ppo_recode"), is_plain=False, seeds={"RECODE-AP": SEEDS}
     )
+    for name in ("key", "multiroom")
 }
 
 PPO: dict[str, Any] = {
