@@ -1,6 +1,6 @@
 """PPO with RECODE in one file: two value heads, two discounts, non-episodic intrinsic returns.
 
-    python examples/ppo_recode.py --env-id disco-maze --stagger 500 --total-timesteps 300000
+    python examples/ppo_recode.py --env-id disco-maze --stagger 500 --int-gamma 0.99 --total-timesteps 300000
     python examples/ppo_recode.py --env-id MiniGrid-MultiRoom-N4-S5-v1 --bonus RND
     python examples/ppo_recode.py --env-id CartPole-v1 --bonus none
     python examples/ppo_recode.py --env-id key_and_door:KeyAndDoor-v0 --plain-world
@@ -56,8 +56,8 @@ class Args:
     learning_rate: float = 1e-3
     gamma: float = 0.99
     """discount of the extrinsic return"""
-    int_gamma: float = 0.99
-    """discount of the intrinsic return"""
+    int_gamma: float = 0.95
+    """discount of the intrinsic return; 0.99 where what is new is 50 steps away"""
     gae_lambda: float = 0.95
     ext_coef: float = 10.0
     """weight of extrinsic advantages"""

@@ -22,6 +22,7 @@ from experiments.drop_in.loops import ROOT, load_example, monitored, run_example
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by
 from softcount.integrations import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
+from softcount.integrations.critic import CriticConfig
 
 BONUSES = ("none", "RND", "RECODE-AP", "COUNT")
 
@@ -39,6 +40,7 @@ class World:
     replay_weight: float = 0.1
     is_plain: bool = True  # seen without noise
     stagger: int = 0  # how long episodes last, where PPO's environments would all restart together
+    discount: float = 0.95  # of the bonus, in PPO
     is_image: bool = False  # PPO then has an encoder for grids
     seeds: dict[str, tuple[int, ...]] = field(default_factory=lambda: dict.fromkeys(BONUSES, SEEDS))
 
@@ -59,6 +61,7 @@ WORLDS = {
         steps=204_800,
         is_plain=False,
         stagger=500,
+        discount=0.99,
         is_image=True,
     ),
     "multiroom": World(env_id="MiniGrid-MultiRoom-N4-S5-v1", options={"layout_seed": 1}),
@@ -132,6 +135,7 @@ def _run_ppo_recode(agent: str, bonus: str, world: World, seed: int) -> dict[str
         total_timesteps=world.steps_of(agent),
         plain_world=world.is_plain,
         stagger=world.stagger,
+        int_gamma=world.discount,
         **world.options,
     )
 
@@ -142,7 +146,7 @@ def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     options = {"seed": seed, "weight": weight, "config": world.config_of(bonus)}
     callbacks, kwargs = [], {}
     if bonus != "none" and agent == "sb3-ppo":
-        callbacks = [_callback(bonus, options)]
+        callbacks = [_callback(bonus, options | {"critic": CriticConfig(discount=world.discount)})]
     elif bonus != "none":
         kwargs = _replay(bonus, options)
     if world.is_image and agent == "sb3-ppo":

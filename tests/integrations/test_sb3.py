@@ -110,7 +110,7 @@ def test_with_values_of_its_own_the_bonus_adds_advantages_and_the_games_returns_
     expected, running = np.zeros_like(paid), np.zeros(4)
     for t in reversed(range(16)):
         rewards = np.where(is_over[t], 2.0 * watch.actions[t, :, 0], paid[t])
-        running = rewards + 0.99 * 0.95 * running  # values are zero before the first rollout; no end cuts
+        running = rewards + 0.95 * 0.95 * running  # values are zero before the first rollout; no end cuts
         expected[t] = running
     np.testing.assert_allclose(watch.advantages - without.advantages, expected, rtol=1e-4, atol=1e-5)
 
