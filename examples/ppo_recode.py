@@ -1,6 +1,6 @@
 """PPO with RECODE in one file: two value heads, two discounts, non-episodic intrinsic returns.
 
-    python examples/ppo_recode.py --env-id disco-maze --total-timesteps 300000
+    python examples/ppo_recode.py --env-id disco-maze --stagger 500 --int-gamma 0.99 --total-timesteps 300000
     python examples/ppo_recode.py --env-id MiniGrid-MultiRoom-N4-S5-v1 --bonus RND
     python examples/ppo_recode.py --env-id CartPole-v1 --bonus none
     python examples/ppo_recode.py --env-id key_and_door:KeyAndDoor-v0 --plain-world
@@ -14,6 +14,9 @@ is kept as a row: its observation is the true final one, its action was ignored.
   - the extrinsic return bootstraps from its value if a time limit cut the episode, and
     from 0 if the episode ended for good,
   - the intrinsic return runs through it into the next episode: novelty does not end.
+
+Novelty fades, by a hundred times and more. Intrinsic values are learned in units of r / (1 - gamma), what
+going on is worth at the time, else their loss fades with its square and they stop learning.
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ from torch.distributions import Categorical
 
 from softcount.integrations import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
 from softcount.integrations.gymnasium import IntrinsicRewardWrapper
+from softcount.integrations.stagger import Staggered
+from softcount.torsos import GridConfig, make_torso
+from softcount.types import ArraySpec
 
 
 @dataclass
@@ -51,7 +57,7 @@ class Args:
     gamma: float = 0.99
     """discount of the extrinsic return"""
     int_gamma: float = 0.95
-    """discount of the intrinsic return"""
+    """discount of the intrinsic return; 0.99 where what is new is 50 steps away"""
     gae_lambda: float = 0.95
     ext_coef: float = 10.0
     """weight of extrinsic advantages"""
@@ -70,6 +76,8 @@ class Args:
     """whether its walls kill; on-policy agents hardly get through, see docs/drop_in/weight.md"""
     plain_world: bool = False
     """RECODE's settings for worlds seen without noise, which pay earlier"""
+    stagger: int = 0
+    """length of an episode, if most last equally long: then environments do not all restart together"""
     layout_seed: int | None = None
     """one fixed layout of a MiniGrid task instead of a new one each episode"""
     out: str | None = None
@@ -137,15 +145,18 @@ class Agent(nn.Module):
     def __init__(self, envs, hidden):
         super().__init__()
         space = envs.single_observation_space
-        self.scale = 255.0 if space.dtype == np.uint8 else 1.0
-        inputs = int(np.prod(space.shape))
-        self.torso = nn.Sequential(layer(inputs, hidden), nn.ReLU(), layer(hidden, hidden), nn.ReLU())
+        self.is_image = len(space.shape) == 3
+        if self.is_image:  # a table of what colours mean, then one dense layer over all cells
+            self.torso = make_torso(GridConfig(hidden_sizes=(hidden,)), ArraySpec(space.shape, "uint8"))
+        else:
+            inputs = int(np.prod(space.shape))
+            self.torso = nn.Sequential(layer(inputs, hidden), nn.ReLU(), layer(hidden, hidden), nn.ReLU())
         self.actor = layer(hidden, int(envs.single_action_space.n), 0.01)
         self.critic_ext = layer(hidden, 1, 0.0)  # zero: a reward not found yet adds no noise to the bonus
         self.critic_int = layer(hidden, 1, 0.0)
 
     def forward(self, obs):
-        hidden = self.torso(obs.flatten(1).float() / self.scale)
+        hidden = self.torso(obs.to(torch.uint8) if self.is_image else obs.flatten(1).float())
         return (
             Categorical(logits=self.actor(hidden), validate_args=False),
             self.critic_ext(hidden)[:, 0],
@@ -164,18 +175,90 @@ def advantages(rewards, values, next_value, ends, cuts, gamma, gae_lambda):
     return result
 
 
+class Log:
+    """Episodes, places and the record of a run."""
+
+    def __init__(self, args):
+        self.record = {"args": asdict(args), "curve": [], "first_success": None}
+        self.places, self.returns, self.ended, self.start = set(), [], [], time.perf_counter()
+
+    def visit(self, info):
+        self.places.update(np.asarray(info.get("place", [])).tolist())
+        self.places.discard(-1)  # dead, in a wall
+
+    def step(self, step, info):
+        self.visit(info)
+        if "episode" in info:
+            ended = info["episode"]["r"][info["_episode"]].tolist()
+            self.returns += ended
+            self.ended += [step] * len(ended)
+            if self.record["first_success"] is None and max(ended, default=0) > 0:
+                self.record["first_success"] = step
+
+    def row(self, step, **numbers):
+        seconds = time.perf_counter() - self.start
+        mean = float(np.mean(self.returns[-100:])) if self.returns else 0.0
+        own = {"step": step, "episodic_return": mean, "places": len(self.places), "seconds": seconds}
+        row = {**numbers, **own}
+        self.record["curve"].append(row)
+        print(
+            f"step {step:>8}  return {mean:.3f}  places {row['places']:>4}  "
+            f"intrinsic {row['intrinsic']:.3f}  {step / seconds:.0f} steps/s",
+            flush=True,
+        )
+
+    def finish(self, args):
+        late = [r > 0 for r, step in zip(self.returns, self.ended) if step > 0.8 * args.total_timesteps]
+        self.record["success"] = float(np.mean(late)) if late else 0.0  # over the last fifth of the steps
+        if args.out:
+            Path(args.out).parent.mkdir(parents=True, exist_ok=True)
+            Path(args.out).write_text(json.dumps(self.record, indent=1))
+        return self.record
+
+
+def make_envs(args: Args):
+    """All environments, with the bonus if there is one."""
+    cuts = [index * args.stagger // args.num_envs for index in range(args.num_envs)]
+    envs = gym.vector.SyncVectorEnv([lambda cut=cut: Staggered(make_env(args), cut) for cut in cuts])
+    envs = gym.wrappers.vector.RecordEpisodeStatistics(envs)
+    if args.bonus == "none":
+        return envs
+    # bonus: wrap the environments; extrinsic and intrinsic rewards stay apart in info
+    # SMALL_WORLD and PLAIN_WORLD for small worlds; IntrinsicRewardConfig() is the paper's Atari memory.
+    small = PLAIN_WORLD if args.plain_world else SMALL_WORLD
+    config = small if "RECODE" in args.bonus else IntrinsicRewardConfig()
+    return IntrinsicRewardWrapper(envs, args.bonus, reward="extrinsic", seed=args.seed, config=config)
+
+
+def learn(agent, optimizer, batch, args: Args):
+    """Some passes over a rollout, whose tensors are flat; returns the last entropy."""
+    for _ in range(args.update_epochs):
+        for rows in torch.randperm(len(batch["obs"])).chunk(args.num_minibatches):
+            obs, actions, old_logprobs, adv, returns_ext, returns_int, alive = (
+                batch[key][rows]
+                for key in ("obs", "actions", "logprobs", "adv", "returns_ext", "returns_int", "alive")
+            )
+            policy, value_ext, value_int = agent(obs)
+            live = alive.float()
+            ratio = (policy.log_prob(actions) - old_logprobs).exp()
+            clipped = ratio.clamp(1 - args.clip_coef, 1 + args.clip_coef)
+            pg_loss = -(torch.min(ratio * adv, clipped * adv) * live).sum() / live.sum()
+            entropy = (policy.entropy() * live).sum() / live.sum()
+            v_loss = ((value_ext - returns_ext) ** 2 * live).sum() / live.sum()
+            if args.bonus != "none":  # dead rows lead on to the next episode: the intrinsic value must know
+                v_loss = v_loss + ((value_int - returns_int) ** 2).mean()
+            loss = pg_loss - args.ent_coef * entropy + args.vf_coef * v_loss
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(agent.parameters(), args.max_grad_norm)
+            optimizer.step()
+    return entropy.item()
+
+
 def train(args: Args) -> dict:
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
-
-    envs = gym.vector.SyncVectorEnv([lambda: make_env(args) for _ in range(args.num_envs)])
-    envs = gym.wrappers.vector.RecordEpisodeStatistics(envs)
-    has_bonus = args.bonus != "none"
-    if has_bonus:  # bonus: wrap the environments; extrinsic and intrinsic rewards stay apart in info
-        # SMALL_WORLD and PLAIN_WORLD for small worlds; IntrinsicRewardConfig() is the paper's Atari memory.
-        small = PLAIN_WORLD if args.plain_world else SMALL_WORLD
-        config = small if "RECODE" in args.bonus else IntrinsicRewardConfig()
-        envs = IntrinsicRewardWrapper(envs, args.bonus, reward="extrinsic", seed=args.seed, config=config)
+    envs, has_bonus = make_envs(args), args.bonus != "none"
     agent = Agent(envs, args.hidden)
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5, fused=True)
 
@@ -184,16 +267,16 @@ def train(args: Args) -> dict:
     actions = torch.zeros(shape, dtype=torch.long)
     logprobs, rewards_ext, rewards_int, values_ext, values_int = (torch.zeros(shape) for _ in range(5))
     terminations, dones, dead = (torch.zeros(shape, dtype=torch.bool) for _ in range(3))
+    never, mean_int = torch.zeros(shape, dtype=torch.bool), None
 
-    record = {"args": asdict(args), "curve": [], "first_success": None}
-    places, returns, ended, start = set(), [], [], time.perf_counter()
+    log = Log(args)
     first_obs, info = envs.reset(seed=args.seed)
+    log.visit(info)
     next_obs, next_dead = torch.tensor(first_obs), torch.zeros(args.num_envs, dtype=torch.bool)
-    places.update(np.asarray(info.get("place", [])).tolist())
     batch_size = args.num_envs * args.num_steps
+    num_updates = args.total_timesteps // batch_size
 
-    for update in range(1, args.total_timesteps // batch_size + 1):
-        global_step = update * batch_size
+    for update in range(1, num_updates + 1):
         for t in range(args.num_steps):
             obs[t], dead[t] = next_obs, next_dead
             with torch.no_grad():
@@ -207,69 +290,36 @@ def train(args: Args) -> dict:
             terminations[t] = torch.from_numpy(terminated)
             dones[t] = torch.from_numpy(terminated | truncated)
             next_obs, next_dead = torch.tensor(arrived), dones[t].clone()
-            places.update(np.asarray(info.get("place", [])).tolist())
-            places.discard(-1)  # dead, in a wall
-            if "episode" in info:
-                returns += info["episode"]["r"][info["_episode"]].tolist()
-                ended += [global_step] * int(info["_episode"].sum())
-                if record["first_success"] is None and max(returns[-args.num_envs :], default=0) > 0:
-                    record["first_success"] = global_step - batch_size + (t + 1) * args.num_envs
+            log.step((update - 1) * batch_size + (t + 1) * args.num_envs, info)
 
         with torch.no_grad():
             _, next_ext, next_int = agent(next_obs)
-        never = torch.zeros_like(dones)
+        now = rewards_int.mean()
+        mean_int = now if not mean_int else mean_int + 0.05 * (now - mean_int)
+        unit = mean_int / (1 - args.int_gamma) if mean_int else torch.ones(())
         adv_ext = advantages(
             rewards_ext, values_ext, next_ext, terminations, dones, args.gamma, args.gae_lambda
         )
-        adv_int = advantages(rewards_int, values_int, next_int, never, never, args.int_gamma, args.gae_lambda)
-        returns_ext, returns_int = (adv_ext + values_ext).flatten(), (adv_int + values_int).flatten()
-        adv = (args.ext_coef * adv_ext + (args.int_coef * adv_int if has_bonus else 0.0)).flatten()
-        flat_obs, flat_actions, old_logprobs = obs.flatten(0, 1), actions.flatten(), logprobs.flatten()
+        adv_int = advantages(
+            rewards_int / unit, values_int, next_int, never, never, args.int_gamma, args.gae_lambda
+        )
         alive = ~dead.flatten()
-        adv = (adv - adv[alive].mean()) / (adv[alive].std() + 1e-8)
-
-        for _ in range(args.update_epochs):
-            for rows in torch.randperm(batch_size).chunk(args.num_minibatches):
-                policy, value_ext, value_int = agent(flat_obs[rows])
-                live = alive[rows].float()
-                logratio = policy.log_prob(flat_actions[rows]) - old_logprobs[rows]
-                ratio = logratio.exp()
-                clipped = ratio.clamp(1 - args.clip_coef, 1 + args.clip_coef)
-                gain = torch.min(ratio * adv[rows], clipped * adv[rows])
-                pg_loss = -(gain * live).sum() / live.sum()
-                entropy = (policy.entropy() * live).sum() / live.sum()
-                v_loss = ((value_ext - returns_ext[rows]) ** 2 * live).sum() / live.sum()
-                if has_bonus:  # dead rows lead on to the next episode: the intrinsic value must know
-                    v_loss = v_loss + ((value_int - returns_int[rows]) ** 2).mean()
-                loss = pg_loss - args.ent_coef * entropy + args.vf_coef * v_loss
-                optimizer.zero_grad()
-                loss.backward()
-                nn.utils.clip_grad_norm_(agent.parameters(), args.max_grad_norm)
-                optimizer.step()
-
-        if update % 10 == 0 or update == args.total_timesteps // batch_size:
-            row = {
-                **(envs.bonus.metrics() if has_bonus else {}),  # bonus: anything it knows about itself
-                "step": global_step,
-                "episodic_return": float(np.mean(returns[-100:])) if returns else 0.0,
-                "places": len(places),
-                "intrinsic": float(rewards_int.mean()),
-                "entropy": entropy.item(),
-                "seconds": time.perf_counter() - start,
-            }
-            record["curve"].append(row)
-            print(
-                f"step {global_step:>8}  return {row['episodic_return']:.3f}  places {row['places']:>4}  "
-                f"intrinsic {row['intrinsic']:.3f}  {global_step / row['seconds']:.0f} steps/s",
-                flush=True,
-            )
+        adv = (args.ext_coef * adv_ext + args.int_coef * unit * adv_int * has_bonus).flatten()
+        batch = {
+            "obs": obs.flatten(0, 1),
+            "actions": actions.flatten(),
+            "logprobs": logprobs.flatten(),
+            "adv": (adv - adv[alive].mean()) / (adv[alive].std() + 1e-8),
+            "returns_ext": (adv_ext + values_ext).flatten(),
+            "returns_int": (adv_int + values_int).flatten(),
+            "alive": alive,
+        }
+        entropy = learn(agent, optimizer, batch, args)
+        if update % 10 == 0 or update == num_updates:
+            metrics = envs.bonus.metrics() if has_bonus else {}  # bonus: anything it knows about itself
+            log.row(update * batch_size, intrinsic=float(now), entropy=entropy, **metrics)
     envs.close()
-    late = [r > 0 for r, step in zip(returns, ended) if step > 0.8 * args.total_timesteps]
-    record["success"] = float(np.mean(late)) if late else 0.0  # over the last fifth of the steps
-    if args.out:
-        Path(args.out).parent.mkdir(parents=True, exist_ok=True)
-        Path(args.out).write_text(json.dumps(record, indent=1))
-    return record
+    return log.finish(args)
 
 
 if __name__ == "__main__":

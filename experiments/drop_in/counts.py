@@ -76,7 +76,7 @@ def counting_callback(options: dict[str, Any]) -> Any:
             paid = self.counts.observe(Features(place=places), np.arange(len(places)), nothing)
             return np.asarray(options["weight"] * paid, np.float32)
 
-    return CountingCallback("RND", seed=options["seed"])
+    return CountingCallback("RND", seed=options["seed"], critic=options["critic"])
 
 
 def counting_replay() -> Any:

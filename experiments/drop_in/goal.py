@@ -16,15 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
-from experiments.drop_in.counts import CountingVectorEnv, counting_callback, counting_replay
-from experiments.drop_in.learning import ROOT, load_example
+from experiments.drop_in.counts import counting_callback, counting_replay
+from experiments.drop_in.loops import ROOT, load_example, monitored, run_example, run_sb3
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by
 from softcount.integrations import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
+from softcount.integrations.critic import CriticConfig
 
 BONUSES = ("none", "RND", "RECODE-AP", "COUNT")
 
@@ -41,6 +39,9 @@ class World:
     weight: float = 0.3
     replay_weight: float = 0.1
     is_plain: bool = True  # seen without noise
+    stagger: int = 0  # how long episodes last, where PPO's environments would all restart together
+    discount: float = 0.95  # of the bonus, in PPO
+    is_image: bool = False  # PPO then has an encoder for grids
     seeds: dict[str, tuple[int, ...]] = field(default_factory=lambda: dict.fromkeys(BONUSES, SEEDS))
 
     def steps_of(self, agent: str) -> int:
@@ -54,18 +55,28 @@ class World:
 
 WORLDS = {
     "key": World(env_id="key_and_door:KeyAndDoor-v0", options={"env_kwargs": {"size": 9}}),
-    "maze": World(env_id="disco-maze", options={"maze_size": 15}, steps=122_880, is_plain=False),
+    "maze": World(
+        env_id="disco-maze",
+        options={"maze_size": 15},
+        steps=204_800,
+        is_plain=False,
+        stagger=500,
+        discount=0.99,
+        is_image=True,
+    ),
     "multiroom": World(env_id="MiniGrid-MultiRoom-N4-S5-v1", options={"layout_seed": 1}),
     "point": World(env_id="point-maze/s", options={}, agents=("sb3-ppo", "sb3-sac")),
 }
 FEW_SEEDS = {"none": (0,), "RECODE-AP": SEEDS, "COUNT": (0,)}
 WORLDS |= {  # is it the budget that is missing?
-    f"{name}-x4": replace(WORLDS[name], agents=("sb3-ppo",), steps=4 * WORLDS[name].steps, seeds=FEW_SEEDS)
-    for name in ("maze", "point")
-} | {  # is it the settings of worlds without noise?
-    "multiroom-late": replace(
-        WORLDS["multiroom"], agents=("ppo_recode",), is_plain=False, seeds={"RECODE-AP": SEEDS}
+    "point-x4": replace(
+        WORLDS["point"], agents=("sb3-ppo",), steps=4 * WORLDS["point"].steps, seeds=FEW_SEEDS
     )
+} | {  # one setting for all: that of worlds with noise, which pays later
+    f"{name}-late": replace(
+        WORLDS[name], agents=("sb3-ppo", "ppo_recode"), is_plain=False, seeds={"RECODE-AP": SEEDS}
+    )
+    for name in ("key", "multiroom")
 }
 
 PPO: dict[str, Any] = {
@@ -103,7 +114,6 @@ SETTINGS = {"sb3-ppo": PPO, "sb3-dqn": DQN, "sb3-sac": SAC}
 
 def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     """Trains one agent once; returns its curve and what it was run with."""
-    torch.set_num_threads(1)
     examples = str(ROOT / "examples")  # where the key and the door are
     if examples not in sys.path:
         sys.path.append(examples)
@@ -118,53 +128,45 @@ def run(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
 
 
 def _run_ppo_recode(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
-    example: Any = load_example()
-    args = example.Args(
+    return run_example(
         env_id=world.env_id,
         bonus=bonus,
         seed=seed,
         total_timesteps=world.steps_of(agent),
         plain_world=world.is_plain,
+        stagger=world.stagger,
+        int_gamma=world.discount,
         **world.options,
     )
-    if bonus == "COUNT":
-        example.IntrinsicRewardWrapper = lambda envs, name, **options: CountingVectorEnv(envs)
-    record = example.train(args)
-    keys = ("step", "episodic_return", "places", "intrinsic")
-    curve = [{key: row[key] for key in keys} for row in record["curve"]]
-    return {
-        "settings": record["args"],
-        "curve": curve,
-        "first_success": record["first_success"],
-        "success": record["success"],
-    }
 
 
 def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
-    import stable_baselines3 as sb3
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
-
-    kinds = {"sb3-ppo": sb3.PPO, "sb3-dqn": sb3.DQN, "sb3-sac": sb3.SAC}
-    num_envs = 32 if agent == "sb3-ppo" else 8
-    env: Any = VecMonitor(DummyVecEnv([maker(world)] * num_envs))
-    env.seed(seed)
+    env = monitored(maker(world), agent, seed, world.stagger if agent == "sb3-ppo" else 0)
     weight = world.weight if agent == "sb3-ppo" else world.replay_weight
     options = {"seed": seed, "weight": weight, "config": world.config_of(bonus)}
     callbacks, kwargs = [], {}
     if bonus != "none" and agent == "sb3-ppo":
-        callbacks = [_callback(bonus, options)]
+        callbacks = [_callback(bonus, options | {"critic": CriticConfig(discount=world.discount)})]
     elif bonus != "none":
         kwargs = _replay(bonus, options)
+    if world.is_image and agent == "sb3-ppo":
+        kwargs["policy_kwargs"] = _grid_policy()
     settings = SETTINGS[agent]
-    model: Any = kinds[agent]("MlpPolicy", env, seed=seed, device="cpu", **kwargs, **settings)
     steps = world.steps_of(agent)
-    watch = watcher(steps)
-    model.learn(steps, callback=[*callbacks, watch])
     return {
-        "settings": {**settings, "num_envs": num_envs, "weight": None if bonus == "none" else weight},
-        "curve": watch.curve,
-        "first_success": watch.first_success,
-        "success": float(np.mean(watch.late)) if watch.late else 0.0,
+        "settings": {**settings, "num_envs": env.num_envs, "weight": None if bonus == "none" else weight},
+        **run_sb3(agent, env, settings | kwargs, steps=steps, seed=seed, callbacks=callbacks),
+    }
+
+
+def _grid_policy() -> dict[str, Any]:
+    """What lets SB3's policy and values see where they are in a maze."""
+    from softcount.integrations.sb3_torso import TorsoExtractor
+
+    return {
+        "features_extractor_class": TorsoExtractor,
+        "share_features_extractor": False,
+        "net_arch": [],
     }
 
 
@@ -190,45 +192,9 @@ def maker(world: World) -> Callable[[], Any]:
         from softcount.envs.make import make_env
 
         return lambda: make_env(world.env_id)
-    example = load_example()
+    example: Any = load_example()
     args = example.Args(env_id=world.env_id, **world.options)
     return lambda: example.make_env(args)
-
-
-def watcher(steps: int) -> Any:
-    """A callback that follows coverage and success."""
-    from stable_baselines3.common.callbacks import BaseCallback
-
-    class Watcher(BaseCallback):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.curve: list[dict[str, float]] = []
-            self.first_success: int | None = None
-            self.places: set[int] = set()
-            self.returns: list[float] = []
-            self.late: list[bool] = []
-
-        def _on_step(self) -> bool:
-            for info in self.locals["infos"]:
-                self.places.add(int(info["place"]))
-                if "episode" not in info:
-                    continue
-                self.returns.append(float(info["episode"]["r"]))
-                if self.num_timesteps > 0.8 * steps:
-                    self.late.append(self.returns[-1] > 0)
-                if self.first_success is None and self.returns[-1] > 0:
-                    self.first_success = int(self.num_timesteps)
-            if self.num_timesteps // (steps // 20) > len(self.curve):
-                self.curve.append(
-                    {
-                        "step": self.num_timesteps,
-                        "episodic_return": float(np.mean(self.returns[-100:])) if self.returns else 0.0,
-                        "places": len(self.places - {-1}),
-                    }
-                )
-            return True
-
-    return Watcher()
 
 
 def jobs() -> list[Job]:

@@ -8,26 +8,19 @@ for an agent, once each.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
-import torch
-
 from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
-from experiments.drop_in.counts import CountingVectorEnv, counting_vec_env
+from experiments.drop_in.counts import counting_vec_env
+from experiments.drop_in.loops import load_example, monitored, run_example, run_sb3
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by
 from softcount.integrations import SMALL_WORLD, IntrinsicRewardConfig
 
-ROOT = Path(__file__).parents[2]
 AGENTS = ("ppo_recode", "sb3-ppo", "sb3-dqn")
 BONUSES = ("none", "RND", "RECODE-AP")
 COUNT = "COUNT"
@@ -105,102 +98,29 @@ def options_of(world: World) -> dict[str, Any]:
 
 
 def _run_ppo_recode(bonus: str, world: World, seed: int) -> dict[str, Any]:
-    example: Any = load_example()
-    args = example.Args(
-        env_id=world.env_id,
-        bonus=bonus,
-        seed=seed,
-        total_timesteps=world.steps_of("ppo_recode"),
-        **options_of(world),
+    steps = world.steps_of("ppo_recode")
+    return run_example(
+        env_id=world.env_id, bonus=bonus, seed=seed, total_timesteps=steps, **options_of(world)
     )
-    if bonus == COUNT:
-        example.IntrinsicRewardWrapper = lambda envs, name, **options: CountingVectorEnv(envs)
-    record = example.train(args)
-    keys = ("step", "episodic_return", "places", "intrinsic", "seconds")
-    curve = [{key: row[key] for key in keys} for row in record["curve"]]
-    return {"settings": record["args"], "curve": curve, "first_success": record["first_success"]}
 
 
 def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
-    from stable_baselines3 import DQN, PPO
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
-
     from softcount.integrations.sb3 import IntrinsicVecEnv
 
-    torch.set_num_threads(1)
-    example = load_example()
+    example: Any = load_example()
     args = example.Args(env_id=world.env_id, **options_of(world))
-    num_envs = 32 if agent == "sb3-ppo" else 8
-    env: Any = VecMonitor(DummyVecEnv([lambda: example.make_env(args)] * num_envs))
-    env.seed(seed)
+    env = monitored(lambda: example.make_env(args), agent, seed)
+    num_envs = env.num_envs
     if bonus == COUNT:
         env = counting_vec_env(env, SB3_WEIGHT)
     elif bonus != "none":
         env = IntrinsicVecEnv(env, bonus, seed=seed, weight=SB3_WEIGHT, config=config_of(bonus))
-    if agent == "sb3-ppo":
-        model: Any = PPO("MlpPolicy", env, seed=seed, device="cpu", **SB3_PPO)
-    else:
-        model = DQN("MlpPolicy", env, seed=seed, device="cpu", **SB3_DQN)
-    watch = _watcher(world.steps_of(agent) // 20)
-    model.learn(world.steps_of(agent), callback=watch)
-    settings = {
-        **(SB3_PPO if agent == "sb3-ppo" else SB3_DQN),
-        "num_envs": num_envs,
-        "weight": None if bonus == "none" else SB3_WEIGHT,
+    settings = SB3_PPO if agent == "sb3-ppo" else SB3_DQN
+    weight = None if bonus == "none" else SB3_WEIGHT
+    return {
+        "settings": {**settings, "num_envs": num_envs, "weight": weight},
+        **run_sb3(agent, env, settings, steps=world.steps_of(agent), seed=seed),
     }
-    return {"settings": settings, "curve": watch.curve, "first_success": watch.first_success}
-
-
-def _watcher(every: int) -> Any:
-    """A callback that follows coverage and the game's own returns."""
-    from stable_baselines3.common.callbacks import BaseCallback
-
-    class Watcher(BaseCallback):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.curve: list[dict[str, float]] = []
-            self.first_success: int | None = None
-            self.places: set[int] = set()
-            self.returns: list[float] = []
-            self.paid: list[float] = []
-            self.start = time.perf_counter()
-
-        def _on_step(self) -> bool:
-            for info in self.locals["infos"]:
-                if info["place"] >= 0:  # below: dead, in a wall
-                    self.places.add(int(info["place"]))
-                self.paid.append(info.get("intrinsic_reward", 0.0))
-                if "episode" in info:
-                    self.returns.append(float(info["episode"]["r"]))
-                    if self.first_success is None and self.returns[-1] > 0:
-                        self.first_success = int(self.num_timesteps)
-            if self.num_timesteps // every > len(self.curve):
-                row = {
-                    "step": self.num_timesteps,
-                    "episodic_return": float(np.mean(self.returns[-100:])) if self.returns else 0.0,
-                    "places": len(self.places),
-                    "intrinsic": float(np.mean(self.paid[-2048:])),
-                    "seconds": time.perf_counter() - self.start,
-                }
-                self.curve.append(row)
-                print({key: round(value, 3) for key, value in row.items()}, flush=True)
-            return True
-
-    return Watcher()
-
-
-def load_example() -> ModuleType:
-    """Imports `examples/ppo_recode.py` of this checkout."""
-    path = ROOT / "examples" / "ppo_recode.py"
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing; run this from a checkout of the repository")
-    spec = importlib.util.spec_from_file_location("ppo_recode", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["ppo_recode"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 def jobs() -> list[Job]:

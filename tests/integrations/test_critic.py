@@ -74,3 +74,43 @@ def test_each_observation_learns_its_own_value():
         critic.advantages(observations, rewards)
     assert critic.values(observations[0]).mean() > 0.9
     assert critic.values(observations[1]).mean() < 0.1
+
+
+def test_a_thousandth_of_the_bonus_has_a_thousandth_of_the_advantages():
+    one, small = (IntrinsicCritic(SPEC, seed=3) for _ in range(2))
+    for seed in range(5):
+        observations, rewards = rollout(seed)
+        expected = one.advantages(observations, rewards) / 1000
+        np.testing.assert_allclose(
+            small.advantages(observations, rewards / 1000), expected, rtol=1e-3, atol=1e-7
+        )
+    np.testing.assert_allclose(small.values(observations[0]), one.values(observations[0]) / 1000, rtol=1e-3)
+
+
+def test_values_follow_a_bonus_that_fades():
+    observations = np.zeros((9, 4, 3), np.float32)
+    observations[::2, :, 0], observations[1::2, :, 1] = 1.0, 1.0
+    rewards = np.zeros((8, 4), np.float32)
+    rewards[::2] = 1.0
+    critic = IntrinsicCritic(SPEC, CriticConfig(discount=0.0))
+    for fade in np.geomspace(1.0, 1e-3, 300):
+        critic.advantages(observations, np.float32(fade) * rewards)
+    assert critic.unit == pytest.approx(1.8 * 0.5e-3, rel=0.1)  # the mean of twenty rollouts, half paid
+    assert critic.values(observations[0]) == pytest.approx(1e-3, rel=0.3)
+    assert critic.values(observations[1]) == pytest.approx(0.0, abs=1e-4)
+
+
+def test_what_was_seen_some_rollouts_ago_is_learned_from_still():
+    here, there = np.zeros((9, 4, 3), np.float32), np.zeros((9, 4, 3), np.float32)
+    here[..., 0], there[..., 1] = 1.0, 1.0
+    paid, even = np.ones((8, 4), np.float32), np.ones((8, 4), np.float32)
+    even[::2] = -1.0  # nothing in the mean, and the same unit
+    values = {}
+    for rollouts in (1, 8):
+        critic = IntrinsicCritic(SPEC, CriticConfig(discount=0.0, learning_rate=1e-2, rollouts=rollouts))
+        critic.advantages(here, paid)
+        for _ in range(7):
+            critic.advantages(there, even)
+        values[rollouts] = critic.values(here[0]).mean()
+    assert values[8] > 0.7
+    assert values[1] < 0.5

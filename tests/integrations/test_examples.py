@@ -116,3 +116,28 @@ def test_arrays_that_know_only_dlpack_are_taken():
     torch.testing.assert_close(
         torch.from_dlpack(one.score(embeddings)), torch.from_numpy(two.score(embeddings))
     )
+
+
+def test_intrinsic_values_are_learned_in_units_of_what_going_on_is_worth(ppo, monkeypatch):
+    """Until a goal is found, a bonus a thousand times smaller is the same run."""
+    from experiments.drop_in.counts import CountingVectorEnv
+
+    def curve(factor):
+        class Paid(CountingVectorEnv):
+            def step(self, actions):
+                *step, info = super().step(actions)
+                return *step, {**info, "intrinsic_reward": np.float32(factor) * info["intrinsic_reward"]}
+
+        monkeypatch.setattr(ppo, "IntrinsicRewardWrapper", lambda envs, name, **options: Paid(envs))
+        args = ppo.Args(bonus="COUNT", maze_size=15, total_timesteps=2560, num_envs=8, num_steps=16)
+        return [row["places"] for row in ppo.train(args)["curve"]]
+
+    assert curve(2.0**-10) == curve(1.0)
+
+
+def test_staggered_environments_do_not_restart_together(ppo):
+    args = ppo.Args(maze_size=7, num_envs=4, stagger=40, bonus="none")
+    envs = ppo.make_envs(args)
+    envs.reset(seed=0)
+    cuts = [np.flatnonzero(envs.step(np.zeros(4, int))[3]).tolist() for _ in range(35)]
+    assert [(step, rows) for step, rows in enumerate(cuts, 1) if rows] == [(10, [1]), (20, [2]), (30, [3])]

@@ -6,10 +6,16 @@ One value function for both rewards forgets the goal: while going on is worth mo
 pays, entering the goal looks like a loss. Here the bonus has its own values, whose stream never ends:
 an episode's end leads on to the next beginning, so no end costs anything. Its advantages are added to
 those of the agent.
+
+A bonus fades, by a hundred times and more. So values are learned in units of r̄ / (1 − γ), what going on is
+worth at the time: else an optimiser that knows the errors of the first rollouts does next to nothing for
+those of later ones. And they are learned from several rollouts, because the newest shows only where the
+agent is now. Decision 540.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +24,14 @@ import torch
 from torch import nn
 
 from softcount.integrations.defaults import choose_torso
+from softcount.stats import MovingAverage
 from softcount.tensors import load_module, load_optimiser, module_state, optimiser_state, to_tensors
 from softcount.torsos import make_torso
 from softcount.types import Array, ObservationSpec, State, load_rng, map_arrays, rng_state
 from softcount.validation import above, at_least, between, check_fields
+
+PAY_STEP = 0.05
+"""How fast r̄ follows the mean of each rollout: about the last twenty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,23 +39,26 @@ class CriticConfig:
     """How far the values look, and how they learn."""
 
     discount: float = 0.95
-    """γ of the bonus."""
+    """γ of the bonus. Where what is new is 50 steps away it needs 0.99, and the bonus then weighs more."""
     gae_lambda: float = 0.95
     """λ of the advantages."""
     learning_rate: float = 1e-3
     """Of Adam."""
     epochs: int = 4
-    """Passes over each rollout."""
+    """Steps of the optimiser after each rollout, in passes over it."""
+    rollouts: int = 8
+    """How many, the newest included, the rows of a step are drawn from."""
     batch_size: int = 128
     """Observations per step of the optimiser."""
 
     def __post_init__(self) -> None:
         check_fields(
             self,
-            discount=between(0, 1),
+            discount=between(0, 1, "[)"),
             gae_lambda=between(0, 1),
             learning_rate=above(0),
             epochs=at_least(0),
+            rollouts=at_least(1),
             batch_size=at_least(1),
         )
 
@@ -77,7 +90,10 @@ class IntrinsicCritic:
         nn.init.zeros_(head.weight)  # nothing is expected before anything was paid
         nn.init.zeros_(head.bias)
         self.network = nn.Sequential(torso, head).to(device)
-        self.optimiser = torch.optim.Adam(self.network.parameters(), self.config.learning_rate, eps=1e-5)
+        parameters = self.network.parameters()
+        self.optimiser = torch.optim.Adam(parameters, self.config.learning_rate, betas=(0.9, 0.99))
+        self.pay = MovingAverage(PAY_STEP)
+        self._rows: deque[tuple[Any, Array]] = deque(maxlen=self.config.rollouts)  # and their returns
         self._rng = np.random.default_rng(seed)
 
     def advantages(self, observations: Any, rewards: Array) -> Array:
@@ -86,35 +102,45 @@ class IntrinsicCritic:
         Observations are `[T + 1, N, ...]`: those acted on, and what is to be acted on next.
         """
         time, width = rewards.shape
-        values = self.values(map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), observations))
-        values = values.reshape(time + 1, width)
+        self.pay.add(float(np.abs(rewards).mean()))
+        unit = self.unit
+        values = self._unit_values(map_arrays(_flat, observations)).reshape(time + 1, width)
         decay, running = self.config.discount * self.config.gae_lambda, np.zeros(width)
         advantages = np.zeros((time, width), np.float32)
         for t in reversed(range(time)):
-            error = rewards[t] + self.config.discount * values[t + 1] - values[t]
+            error = rewards[t] / unit + self.config.discount * values[t + 1] - values[t]
             running = error + decay * running
             advantages[t] = running
-        self._learn(map_arrays(lambda x: x[:-1], observations), advantages + values[:-1])
-        return advantages
+        seen = map_arrays(lambda x: np.array(_flat(x[:-1])), observations)
+        self._rows.append((seen, (advantages + values[:-1]).ravel()))
+        self._learn()
+        return advantages * np.float32(unit)
 
-    @torch.no_grad()
+    @property
+    def unit(self) -> float:
+        """What going on is worth, r̄ / (1 − γ); 1 as long as nothing was paid."""
+        return self.pay.value / (1.0 - self.config.discount) or 1.0
+
     def values(self, observation: Any) -> Array:
         """What is expected from observations `[N, ...]` on."""
+        return self._unit_values(observation) * np.float32(self.unit)
+
+    @torch.no_grad()
+    def _unit_values(self, observation: Any) -> Array:
         return self._values(observation).cpu().numpy()
 
-    def _learn(self, observations: Any, returns: Array) -> None:
-        """Fits the values to returns `[T, N]` of observations `[T, N, ...]`."""
-        flat = map_arrays(lambda x: x.reshape(-1, *x.shape[2:]), observations)
-        targets = torch.as_tensor(np.asarray(returns, np.float32).ravel(), device=self.device)
-        for _ in range(self.config.epochs):
-            order = self._rng.permutation(len(targets))
-            for start in range(0, len(order), self.config.batch_size):
-                rows = order[start : start + self.config.batch_size]
-                values = self._values(map_arrays(lambda x, rows=rows: x[rows], flat))
-                loss = (values - targets[rows]).square().mean()
-                self.optimiser.zero_grad(set_to_none=True)
-                loss.backward()  # type: ignore[no-untyped-call]
-                self.optimiser.step()
+    def _learn(self) -> None:
+        """Fits the values to the returns of the last rollouts, each in the units of its time."""
+        newest = len(self._rows[-1][1])
+        seen = map_arrays(lambda *parts: np.concatenate(parts), *(part for part, _ in self._rows))
+        returns = np.concatenate([part for _, part in self._rows])
+        for _ in range(self.config.epochs * -(-newest // self.config.batch_size)):
+            rows = self._rng.integers(len(returns), size=self.config.batch_size)
+            targets = torch.as_tensor(returns[rows], device=self.device)
+            loss = (self._values(map_arrays(lambda x, rows=rows: x[rows], seen)) - targets).square().mean()
+            self.optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimiser.step()
 
     def _values(self, observation: Any) -> torch.Tensor:
         tensors = to_tensors(map_arrays(np.ascontiguousarray, observation), self.device)
@@ -125,10 +151,20 @@ class IntrinsicCritic:
         return {
             "network": module_state(self.network),
             "optimiser": optimiser_state(self.optimiser),
+            "pay": self.pay.state_dict(),
+            "rollouts": [{"seen": seen, "returns": returns} for seen, returns in self._rows],
             "generator": rng_state(self._rng),
         }
 
     def load_state_dict(self, state: State) -> None:
         load_module(self.network, state["network"])
         load_optimiser(self.optimiser, state["optimiser"])
+        self.pay.load_state_dict(state["pay"])
+        self._rows.clear()
+        self._rows.extend((rows["seen"], np.array(rows["returns"])) for rows in state["rollouts"])
         load_rng(self._rng, state["generator"])
+
+
+def _flat(rows: Array) -> Array:
+    """Joins time and environments."""
+    return rows.reshape(-1, *rows.shape[2:])

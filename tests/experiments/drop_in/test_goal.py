@@ -39,27 +39,24 @@ def test_each_agent_leaves_a_curve_that_is_drawn_and_told(name, agent, bonus):
     assert panel.lines[0].get_ydata().tolist() == [point["episodic_return"] for point in row["curve"]]
 
 
-def test_success_is_that_of_the_last_fifth():
-    watch = goal.watcher(100)
-    for step, reward in ((20, 1.0), (79, 1.0), (81, 0.0), (90, 1.0)):
-        watch.num_timesteps = step
-        watch.locals = {"infos": [{"place": 1, "episode": {"r": reward}}]}
-        watch._on_step()
-    assert watch.late == [False, True]
-    assert watch.first_success == 20
-
-
 def test_every_agent_meets_every_bonus_and_what_was_not_run_is_said():
     keys = [job.key for job in goal.jobs()]
-    assert len(keys) == len(set(keys)) == 3 * 4 * (3 + 3 + 3 + 2) + 2 * (1 + 3 + 1) + 3
-    assert "| maze | sb3-ppo | 122,880 | RND | not run |  |  |  |  |" in goal.describe([])
+    assert len(keys) == len(set(keys)) == 3 * 4 * (3 + 3 + 3 + 2) + (1 + 3 + 1) + 2 * 2 * 3
+    assert "| maze | sb3-ppo | 204,800 | RND | not run |  |  |  |  |" in goal.describe([])
 
 
-def test_the_worlds_with_more_steps_differ_in_nothing_else():
-    for name in ("maze", "point"):
-        short, long = goal.WORLDS[name], goal.WORLDS[f"{name}-x4"]
-        assert long.steps == 4 * short.steps
-        assert (long.env_id, long.options, long.weight) == (short.env_id, short.options, short.weight)
+def test_the_world_with_more_steps_differs_in_nothing_else():
+    short, long = goal.WORLDS["point"], goal.WORLDS["point-x4"]
+    assert long.steps == 4 * short.steps
+    assert (long.env_id, long.options, long.weight) == (short.env_id, short.options, short.weight)
+
+
+def test_the_late_worlds_differ_in_the_settings_of_the_bonus_alone():
+    for name in ("key", "multiroom"):
+        plain, late = goal.WORLDS[name], goal.WORLDS[f"{name}-late"]
+        assert (late.env_id, late.options, late.steps) == (plain.env_id, plain.options, plain.steps)
+        assert plain.config_of("RECODE-AP") == goal.PLAIN_WORLD
+        assert late.config_of("RECODE-AP") == goal.SMALL_WORLD
 
 
 def test_no_panel_is_empty():
