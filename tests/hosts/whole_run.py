@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from chaos.books import books_of
 from hosts.netns import PORT
@@ -26,8 +27,12 @@ class Training:
         self.hosts, self.folder = hosts, folder
         where = ["--runtime.kind", "ray", "--runtime.address", f"{hosts.address(1)}:{PORT}"]
         words = ["train", "MEME-RECODE-AP", "--run", str(folder), *OPTIONS.split(), *RUNTIME.split(), *where]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        log = open(f"{folder}.log", "w")  # noqa: SIM115  the process has it until its end
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": log}
         self.process = hosts.run(1, sys.executable, "-m", "chaos.kept", *words, **quiet)
+
+    def _last_words(self):
+        return Path(f"{self.folder}.log").read_text()[-2000:]
 
     def status(self):
         with suppress(OSError, ValueError):
@@ -41,7 +46,7 @@ class Training:
         """Waits for something; returns it, and after how many seconds."""
         begun = time.monotonic()
         while not (found := is_so()):
-            assert self.process.poll() is None, f"the run ended by itself with {self.process.returncode}"
+            assert self.process.poll() is None, f"the run ended by itself: {self._last_words()}"
             assert time.monotonic() - begun < PATIENCE_S, f"not within {PATIENCE_S:g} s: {self.roles()}"
             time.sleep(0.1)
         return found, round(time.monotonic() - begun, 2)
