@@ -15,9 +15,19 @@ from pathlib import Path
 from chaos.books import books_of
 from hosts.netns import PORT
 
-OPTIONS = "--env-options size=7 --num-envs 12 --steps 1000000000 --report-every 2000 --evaluate-every 0"
+OPTIONS = (
+    "--env-options size=7 lethal=false --terminal-observations paid --num-envs 12 --steps 1000000000 "
+    "--report-every 2000 --evaluate-every 0"
+)
 RUNTIME = "--runtime.num-actors 3 --runtime.call-timeout-s 5 --runtime.hang-seconds 30"
 PATIENCE_S = 240.0
+ALL_HAVE_JOINED = """
+import sys
+from hosts.scenario import wait_for
+from softcount.launch.ray.cluster import connect
+with connect(sys.argv[1]):
+    wait_for({1, 2, 3})
+"""
 
 
 class Training:
@@ -92,9 +102,13 @@ class Training:
 def run_through_two_faults(hosts, folder):
     """A host is cut off and comes back; then Ray's own process on a host is killed."""
     folder.mkdir(parents=True)
+    address = f"{hosts.address(1)}:{PORT}"
+    assert hosts.run(1, sys.executable, "-c", ALL_HAVE_JOINED, address).wait(120) == 0
     training = Training(hosts, folder / "run")
     training.until(lambda: len(training.roles()) and not any(r["is_away"] for r in training.roles().values()))
     training.goes_on()
+    found_on = [host for host in hosts.hosts() if any("actor" in n for n in training.names_on(host))]
+    assert found_on == [1, 2, 3], f"actors live on {found_on}"
     first = training.some_host()
     found = {"cut_off": training.strike(first, hosts.cut)}
     training.goes_on()
