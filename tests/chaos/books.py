@@ -3,6 +3,7 @@
     PYTHONPATH=tests python -m chaos.books RUN
 
 The journal must have been kept whole: `python -m chaos.kept train …` is `softcount train …` that keeps it.
+And a row must be one for both: every row shown to the memory, in a world where nobody is ever nowhere.
 """
 
 import json
@@ -27,6 +28,8 @@ def books_of(folder, rows=None):
     `rows` are those of the trainer since its state was loaded, by actor and for each environment.
     """
     config, saved = read_config(folder), checkpoint.read(folder / "checkpoints")
+    if config.terminal_observations != "paid" or config.env_options.get("lethal", True):
+        raise ValueError("rows cannot be compared; expected --terminal-observations paid and lethal=false")
     specs, _ = look_at_world(config)
     replayed = plan_of(config, specs, build_inference(config, specs).dim).build()
     stamps, since_load = [], Counter()

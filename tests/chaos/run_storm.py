@@ -125,6 +125,8 @@ def main():
     config = replace(
         LAPTOP,
         runtime=RUNTIME,
+        env_options={**LAPTOP.env_options, "lethal": False},
+        terminal_observations="paid",  # every row is one for the memory and for the trainer
         steps=10**9,
         report_every=20_000,
         evaluate_every=100_000,

@@ -10,13 +10,24 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from chaos.books import books_of
 from hosts.netns import PORT
 
-OPTIONS = "--env-options size=7 --num-envs 12 --steps 1000000000 --report-every 2000 --evaluate-every 0"
+OPTIONS = (
+    "--env-options size=7 lethal=false --terminal-observations paid --num-envs 12 --steps 1000000000 "
+    "--report-every 2000 --evaluate-every 0"
+)
 RUNTIME = "--runtime.num-actors 3 --runtime.call-timeout-s 5 --runtime.hang-seconds 30"
 PATIENCE_S = 240.0
+ALL_HAVE_JOINED = """
+import sys
+from hosts.scenario import wait_for
+from softcount.launch.ray.cluster import connect
+with connect(sys.argv[1]):
+    wait_for({1, 2, 3})
+"""
 
 
 class Training:
@@ -26,8 +37,12 @@ class Training:
         self.hosts, self.folder = hosts, folder
         where = ["--runtime.kind", "ray", "--runtime.address", f"{hosts.address(1)}:{PORT}"]
         words = ["train", "MEME-RECODE-AP", "--run", str(folder), *OPTIONS.split(), *RUNTIME.split(), *where]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        log = open(f"{folder}.log", "w")  # noqa: SIM115  the process has it until its end
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": log}
         self.process = hosts.run(1, sys.executable, "-m", "chaos.kept", *words, **quiet)
+
+    def _last_words(self):
+        return Path(f"{self.folder}.log").read_text()[-2000:]
 
     def status(self):
         with suppress(OSError, ValueError):
@@ -41,7 +56,7 @@ class Training:
         """Waits for something; returns it, and after how many seconds."""
         begun = time.monotonic()
         while not (found := is_so()):
-            assert self.process.poll() is None, f"the run ended by itself with {self.process.returncode}"
+            assert self.process.poll() is None, f"the run ended by itself: {self._last_words()}"
             assert time.monotonic() - begun < PATIENCE_S, f"not within {PATIENCE_S:g} s: {self.roles()}"
             time.sleep(0.1)
         return found, round(time.monotonic() - begun, 2)
@@ -56,10 +71,15 @@ class Training:
         pids = set(self.hosts.pids(host))
         return [name for name, role in self.roles().items() if role["pid"] in pids]
 
+    def some_host(self):
+        """One without the run's folder that an actor lives on: Ray decides which."""
+        hosts = [host for host in (3, 2) if any(n.startswith("actor") for n in self.names_on(host))]
+        assert hosts, "all actors live on the first host"
+        return hosts[0]
+
     def strike(self, host, hit):
         """Does something to a host; returns after how many seconds all its roles work elsewhere."""
         struck = self.names_on(host)
-        assert any(name.startswith("actor") for name in struck), f"no actor lives on host {host}"
         before = self.roles()
         hit(host)
 
@@ -80,21 +100,27 @@ class Training:
 
 
 def run_through_two_faults(hosts, folder):
-    """A host is cut off and comes back; then Ray's own process on the third host is killed."""
+    """A host is cut off and comes back; then Ray's own process on a host is killed."""
     folder.mkdir(parents=True)
+    address = f"{hosts.address(1)}:{PORT}"
+    assert hosts.run(1, sys.executable, "-c", ALL_HAVE_JOINED, address).wait(120) == 0
     training = Training(hosts, folder / "run")
     training.until(lambda: len(training.roles()) and not any(r["is_away"] for r in training.roles().values()))
     training.goes_on()
-    found = {"cut_off": training.strike(2, hosts.cut)}
+    found_on = [host for host in hosts.hosts() if any("actor" in n for n in training.names_on(host))]
+    assert found_on == [1, 2, 3], f"actors live on {found_on}"
+    first = training.some_host()
+    found = {"cut_off": training.strike(first, hosts.cut)}
     training.goes_on()
-    hosts.heal(2)
-    hosts.rays[2].wait(60)  # what Ray had there has ended itself
-    hosts.start_ray(only=2)
+    hosts.heal(first)
+    hosts.rays[first].wait(60)  # what Ray had there has ended itself
+    hosts.start_ray(only=first)
     training.goes_on()
-    found["killed_raylet"] = training.strike(3, hosts.kill_raylet)
+    second = training.some_host()
+    found["killed_raylet"] = training.strike(second, hosts.kill_raylet)
     training.goes_on()
     restarts = {name: role["restarts"] for name, role in training.roles().items()}
     training.stop()
-    hosts.rays[3].wait(60)
-    hosts.start_ray(only=3)
+    hosts.rays[second].wait(60)
+    hosts.start_ray(only=second)
     return {**found, "restarts": restarts, "books": books_of(folder / "run")}

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from launch.test_local import TINY
 
+from softcount import cli
 from softcount.config import RunConfig, RuntimeConfig
 from softcount.launch.local import LocalLoop
 from softcount.options import read_runtime
@@ -96,3 +97,28 @@ def test_a_run_resumed_elsewhere_writes_down_where(tmp_path):
     run = Run.resume(tmp_path / "run", runtime=RuntimeConfig(num_actors=7))
     run.close()
     assert Run.resume(tmp_path / "run").config.runtime.num_actors == 7
+
+
+def test_a_start_on_ray_says_that_it_takes_a_while(capsys):
+    cli._say_start(replace(TINY, runtime=RuntimeConfig()))
+    assert capsys.readouterr().err == ""
+    cli._say_start(replace(TINY, runtime=RuntimeConfig(kind="ray", address="alpha:6379")))
+    assert "on the cluster at alpha:6379: this may take half a minute" in capsys.readouterr().err
+
+
+def test_an_error_while_a_run_trains_ends_its_processes_and_is_the_one_that_is_seen(tmp_path):
+    run = Run.create(tmp_path / "run", replace(TINY, steps=40))
+    ended = []
+
+    def stumble(is_stopped):
+        raise FloatingPointError("the loss is not finite")
+        yield
+
+    def close():
+        ended.append("loop")
+        raise ConnectionError("nobody is there any more")
+
+    run.train, run.loop.close = stumble, close
+    with pytest.raises(FloatingPointError, match="not finite"):
+        cli._follow(run)
+    assert ended == ["loop"]

@@ -84,13 +84,19 @@ def test_an_error_reaches_everybody_of_its_group_and_nobody_else():
     assert [one.result(5) for one in good] == [0.5, 0.25]
 
 
-def test_an_answer_that_takes_longer_than_the_wait_is_made_once():
-    groups = []
+def test_who_waited_for_a_slow_answer_does_not_cut_the_next_group_short():
+    groups, release = [], threading.Event()
     counted = counting(groups)
-    askers = Askers(Batcher(lambda numbers: time.sleep(0.2) or counted(numbers), most=2, wait_s=0.05))
+    batcher = Batcher(lambda numbers: release.wait(5) and counted(numbers), most=2, wait_s=0.05)
+    askers = Askers(batcher)
     asked = [askers.ask(1), askers.ask(2, after=1)]
-    assert [one.result(5) for one in asked] == [10, 20]
-    assert groups == [[1, 2]]
+    batcher.wait_s = 60.0
+    asked.append(askers.ask(3))
+    time.sleep(0.3)  # the first one's wait is over, and its answer is still being made
+    asked.append(askers.ask(4, after=1))
+    release.set()
+    assert [one.result(5) for one in asked] == [10, 20, 30, 40]
+    assert sorted(groups) == [[1, 2], [3, 4]]
 
 
 @pytest.mark.parametrize("sizes", [(4,), (1, 3), (2, 1, 1), (1, 1, 1, 1)])

@@ -68,6 +68,13 @@ def test_what_the_environment_was_told_is_taken_back(no_token):
     assert os.environ["HOME"] != "/elsewhere"
 
 
+def test_processes_are_spread_over_the_hosts_that_live_and_this_one_comes_last(monkeypatch):
+    nodes = [{"NodeID": name, "Alive": name != "gone"} for name in ("here", "gone", "b", "c")]
+    monkeypatch.setattr(cluster_module.ray, "nodes", lambda: nodes)
+    cluster = cluster_module.Cluster("run", "b:1", False, "here")
+    assert cluster.spread(5) == ["b", "c", "here", "b", "c"]
+
+
 @pytest.mark.ray
 def test_a_cluster_of_ones_own_is_reached_by_the_loopback_alone(cluster):
     host, port = cluster.address.split(":")

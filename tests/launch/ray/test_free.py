@@ -140,6 +140,7 @@ def endless(config, runtime, report_every=300):
     )
 
 
+@pytest.mark.slow
 def test_where_it_is_strict_nothing_acts_that_is_older_than_the_last_update(tmp_path):
     run = Run.create(tmp_path / "run", endless(MAZE, ON_RAY, report_every=100))
     reports = train_until(run, further(run, 400))
@@ -170,6 +171,7 @@ def test_all_can_pause_while_one_waits_for_another_that_was_slow(tmp_path):
     run.close()
 
 
+@pytest.mark.slow
 def test_two_inference_workers_give_the_same_answers_and_one_serves_while_the_other_is_away(tmp_path):
     run = Run.create(tmp_path / "run", endless(CONFIG, replace(ON_RAY, num_inference=2), report_every=500))
     loop, roles = run.loop, run.loop.supervisor.roles

@@ -14,7 +14,10 @@ import pytest
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600)]
 
-OPTIONS = "--env-options size=7 --num-envs 8 --report-every 500 --evaluate-every 0 --checkpoint-seconds 2"
+OPTIONS = (
+    "--env-options size=7 lethal=false --terminal-observations paid --num-envs 8 --report-every 500 "
+    "--evaluate-every 0 --checkpoint-seconds 2"
+)
 TESTS = Path(__file__).parents[2]
 
 

@@ -50,6 +50,8 @@ from softcount.types import State
 
 TICK_SECONDS = 0.1
 MEMORY_FOLDER = "memory"
+WISH_CPUS = 0.001
+"""Ray takes no heed of where a process is wished that asks for nothing at all."""
 
 
 class FreeLoop:
@@ -107,8 +109,12 @@ class FreeLoop:
             self.inference.append(worker.remote(setup, num_clients))
         evaluator = ray.remote(EvaluatorHost).options(**safe, **here, max_concurrency=2)
         self._evaluator_handle: Any = evaluator.remote(setup, num_actors + 1)
-        actor = ray.remote(ActorHost).options(**safe, scheduling_strategy="SPREAD", max_concurrency=6)
-        self.actors: list[Any] = [actor.remote(setup, number, ids) for number, ids in enumerate(self.shares)]
+        self.actors: list[Any] = []
+        for number, node in enumerate(self.cluster.spread(num_actors)):
+            there = NodeAffinitySchedulingStrategy(node, soft=True)  # elsewhere when that host is gone
+            options = {**safe, "num_cpus": WISH_CPUS, "scheduling_strategy": there, "max_concurrency": 6}
+            actor = ray.remote(ActorHost).options(**options)
+            self.actors.append(actor.remote(setup, number, self.shares[number]))
         self.incarnations = [0] * num_actors
         self.roles = FarRoles(self)
         self.evaluator = FarEvaluator(self)
