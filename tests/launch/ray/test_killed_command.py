@@ -84,7 +84,7 @@ def test_a_killed_command_leaves_nothing_running_and_its_run_goes_on_with_equal_
     os.kill(roles["memory"], signal.SIGSTOP)  # the worst case: an old memory that wakes up late
     command.kill()
     command.wait()
-    until(lambda: living(pids) <= {roles["memory"]}, 60)
+    until(lambda: living(pids) <= {roles["memory"]})
 
     before, kept = step_of(folder), journals(folder)
     goal = before + 2000
@@ -93,7 +93,7 @@ def test_a_killed_command_leaves_nothing_running_and_its_run_goes_on_with_equal_
     with suppress(ProcessLookupError):
         os.kill(roles["memory"], signal.SIGCONT)
     assert resumed.wait(300) == 0
-    until(lambda: not living(pids), 60)
+    until(lambda: not living(pids))
     now = journals(folder)
     assert {name: now.get(name) for name in kept} == kept  # nobody wrote beside the successor
 
