@@ -15,7 +15,7 @@ from launch.ray.counting import Shown, request_of
 from softcount.launch.ray import journal, once
 from softcount.launch.ray.journal import JournalFull, Superseded
 from softcount.launch.ray.ledger import Ledger
-from softcount.launch.ray.records import OVERHEAD, JournalDamaged, JournalError, Record, encode, read
+from softcount.launch.ray.records import CRC, OVERHEAD, JournalDamaged, JournalError, Record, encode, read
 from softcount.launch.ray.stamps import KINDS, Request
 
 
@@ -84,6 +84,17 @@ def test_a_journal_that_is_cut_anywhere_gives_the_batches_before_the_cut(history
     assert recovered(folder) == list(range(3 + len(whole)))
     assert recovered(folder) == list(range(3 + len(whole)))
     shutil.rmtree(folder.parent)
+
+
+def test_a_record_that_lacks_a_byte_of_its_end_is_torn(history):
+    folder = copied(history)
+    last = journals(folder)[-1]
+    ends = [end for _, end in read(last, epoch=4, first=3)]
+    assert len(ends) > 1
+    for num, end in reversed(list(enumerate(ends))):
+        for missing in range(1, 2 * CRC.size):
+            os.truncate(last, end - missing)
+            assert [found for _, found in read(last, epoch=4, first=3)] == ends[:num]
 
 
 @settings(deadline=None, max_examples=40)
