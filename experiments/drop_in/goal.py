@@ -71,7 +71,13 @@ FEW_SEEDS = {"none": (0,), "RECODE-AP": SEEDS, "COUNT": (0,)}
 WORLDS |= {  # is it the budget that is missing?
     "point-x4": replace(
         WORLDS["point"], agents=("sb3-ppo",), steps=4 * WORLDS["point"].steps, seeds=FEW_SEEDS
-    )
+    ),
+    "maze-x2": replace(
+        WORLDS["maze"],
+        agents=("ppo_recode",),
+        steps=2 * WORLDS["maze"].steps,
+        seeds={**FEW_SEEDS, "COUNT": SEEDS},
+    ),
 } | {  # one setting for all: that of worlds with noise, which pays later
     f"{name}-late": replace(
         WORLDS[name], agents=("sb3-ppo", "ppo_recode"), is_plain=False, seeds={"RECODE-AP": SEEDS}
