@@ -64,6 +64,12 @@ def test_the_map_shows_the_rooms_that_were_found():
     assert axes.get_xlim() == (3 * 20 - 0.5, 6 * 20 - 0.5)  # rooms 0, 1 and 2, side by side
     assert axes.get_ylim() == (13.5, -0.5)
     assert atari.describe_map([shown]) == ["RECODE-FRAME, seed 0: rooms 1, 2, 0 in this order"]
+    stayed = {
+        **row("COUNT", 1),
+        "places": [*range(280, 300)],
+        "first_seen": [*range(20)],
+    }  # one room, more positions
+    assert atari.describe_map([stayed, shown]) == atari.describe_map([shown])
 
 
 def test_the_runs_have_the_preset_and_the_working_setting_comes_first():
