@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +44,20 @@ def atari_config(agent: str, seed: int, **fields: Any) -> RunConfig:
     return replace(config, **fields)
 
 
-def job(name: str, config: RunConfig) -> Job:
+def job(name: str, config: RunConfig, most_seconds: float = MOST_SECONDS) -> Job:
     """Returns the job that trains a configuration; `name` says what is special about it."""
     key = f"{name}__seed{config.seed}"
     return Job(
         key=key,
         seed=config.seed,
         settings={"name": name, "agent": config.agent, "env": config.env},
-        measure=lambda: runs.train(config, RUNS / key, watch=Game(), until=is_over),
+        measure=lambda: runs.train(config, RUNS / key, watch=Game(), until=partial(is_over, most_seconds)),
     )
 
 
-def is_over(answers: Sequence[Row]) -> bool:
+def is_over(most_seconds: float, answers: Sequence[Row]) -> bool:
     """Says whether a run has had its CPU time."""
-    return bool(answers[-1]["cpu_seconds"] > MOST_SECONDS)
+    return bool(answers[-1]["cpu_seconds"] > most_seconds)
 
 
 class Game(runs.Watch):

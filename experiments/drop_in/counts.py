@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from softcount.bonuses import PlaceCount
+from softcount.integrations.schedules import Fading
 from softcount.types import Array, Features
 
 
@@ -74,9 +75,10 @@ def counting_callback(options: dict[str, Any]) -> Any:
             places = np.array([info["place"] for info in self.locals["infos"]])
             nothing = np.zeros(len(places), bool)
             paid = self.counts.observe(Features(place=places), np.arange(len(places)), nothing)
-            return np.asarray(options["weight"] * paid, np.float32)
+            return np.asarray(self.bonus.current_weight * paid, np.float32)
 
-    return CountingCallback("RND", seed=options["seed"], critic=options["critic"])
+    chosen = {name: options[name] for name in ("seed", "critic", "weight")}
+    return CountingCallback("RND", **chosen)
 
 
 def counting_replay() -> Any:
@@ -86,13 +88,15 @@ def counting_replay() -> Any:
     class CountingReplay(ReplayBuffer):  # type: ignore[misc]
         def __init__(self, *args: Any, bonus: str, bonus_options: dict[str, Any], **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            self.weight = bonus_options["weight"]
+            self.weight: Fading = bonus_options["weight"]
+            self.num_rewards = 0
             self.counts = PlaceCount()
             self.places = np.zeros((self.buffer_size, self.n_envs), np.int64)
 
         def add(self, *step: Any) -> None:
             places = np.array([info["place"] for info in step[-1]])
             self.places[self.pos] = places
+            self.num_rewards += int(np.count_nonzero(step[3]))
             nothing = np.zeros(len(places), bool)
             self.counts.observe(Features(place=places), np.arange(len(places)), nothing)
             super().add(*step)
@@ -103,7 +107,7 @@ def counting_replay() -> Any:
             np.random.set_state(before)  # noqa: NPY002
             env_ids = np.random.randint(0, high=self.n_envs, size=len(batch_inds))  # noqa: NPY002
             paid = self.counts.score(Features(place=self.places[batch_inds, env_ids]))
-            paid = self.weight * (paid - paid.mean())
+            paid = self.weight.value_after(self.num_rewards) * (paid - paid.mean())
             return samples._replace(rewards=samples.rewards + self.to_torch(paid[:, None]))
 
     return CountingReplay

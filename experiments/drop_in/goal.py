@@ -1,10 +1,10 @@
 """Is a goal that was found also kept? Agents that people have, with and without a bonus.
 
 Worlds: the key and the door of `examples/key_and_door.py`, the Disco Maze whose walls only block, one
-layout of MiniGrid's MultiRoom, and a point among walls with continuous actions. Agents: SB3's PPO with values
-of the bonus's own, `examples/ppo_recode.py`, SB3's DQN and SAC with the replay that is scored by today's
-memory. Bonuses: none, RND, RECODE-AP and true counts, the limit of what counting can give. Success is the
-share of episodes with a reward over the last fifth of the steps.
+layout of MiniGrid's MultiRoom, and a point among walls with continuous actions. Agents: SB3's PPO with a
+value head for the bonus, `examples/ppo_recode.py`, SB3's DQN and SAC with the replay that is scored by
+today's memory. Bonuses: none, RND, RECODE-AP and true counts, the limit of what counting can give. Success
+is the share of episodes with a reward over the last fifth of the steps.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from experiments.drawing import WIDTH, colours_of, legend_beside, new_figure, steps_below
 from experiments.drop_in.counts import counting_callback, counting_replay
 from experiments.drop_in.loops import ROOT, load_example, monitored, run_example, run_sb3
@@ -23,6 +25,7 @@ from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by
 from softcount.integrations import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
 from softcount.integrations.critic import CriticConfig
+from softcount.integrations.schedules import Fading
 
 BONUSES = ("none", "RND", "RECODE-AP", "COUNT")
 
@@ -33,11 +36,10 @@ class World:
 
     env_id: str
     options: dict[str, Any]
-    agents: tuple[str, ...] = ("sb3-ppo", "ppo_recode", "sb3-dqn")
+    agents: tuple[str, ...] = ("ppo_recode", "sb3-dqn")
     steps: int = 102_400
     off_policy_steps: int = 60_000
-    weight: float = 0.3
-    replay_weight: float = 0.1
+    weight: float = 0.1  # in SB3's agents; ppo_recode.py weighs the same, 1 beside 10
     is_plain: bool = True  # seen without noise
     stagger: int = 0  # how long episodes last, where PPO's environments would all restart together
     discount: float = 0.95  # of the bonus, in PPO
@@ -54,7 +56,11 @@ class World:
 
 
 WORLDS = {
-    "key": World(env_id="key_and_door:KeyAndDoor-v0", options={"env_kwargs": {"size": 9}}),
+    "key": World(
+        env_id="key_and_door:KeyAndDoor-v0",
+        options={"env_kwargs": {"size": 9}},
+        agents=("sb3-ppo", "ppo_recode", "sb3-dqn"),
+    ),
     "maze": World(
         env_id="disco-maze",
         options={"maze_size": 15},
@@ -65,23 +71,23 @@ WORLDS = {
         is_image=True,
     ),
     "multiroom": World(env_id="MiniGrid-MultiRoom-N4-S5-v1", options={"layout_seed": 1}),
-    "point": World(env_id="point-maze/s", options={}, agents=("sb3-ppo", "sb3-sac")),
+    "point": World(env_id="point-maze/s", options={}, agents=("sb3-sac",)),
 }
-FEW_SEEDS = {"none": (0,), "RECODE-AP": SEEDS, "COUNT": (0,)}
+FEW_SEEDS = {"none": (0,), "RND": SEEDS, "RECODE-AP": SEEDS, "COUNT": SEEDS}
+
+
+def twice(name: str, *agents: str, seeds: dict[str, tuple[int, ...]] | None = None) -> World:
+    """A world with twice the steps."""
+    world = WORLDS[name]
+    return replace(world, agents=agents, steps=2 * world.steps, seeds=seeds or FEW_SEEDS)
+
+
 WORLDS |= {  # is it the budget that is missing?
-    "point-x4": replace(
-        WORLDS["point"], agents=("sb3-ppo",), steps=4 * WORLDS["point"].steps, seeds=FEW_SEEDS
-    ),
-    "maze-x2": replace(
-        WORLDS["maze"],
-        agents=("ppo_recode",),
-        steps=2 * WORLDS["maze"].steps,
-        seeds={**FEW_SEEDS, "COUNT": SEEDS},
-    ),
+    "point-x2": twice("point", "sb3-ppo"),
+    "multiroom-x2": twice("multiroom", "sb3-ppo"),
+    "maze-x2": twice("maze", "sb3-ppo", "ppo_recode", seeds={**FEW_SEEDS, "RND": (0,)}),
 } | {  # one setting for all: that of worlds with noise, which pays later
-    f"{name}-late": replace(
-        WORLDS[name], agents=("sb3-ppo", "ppo_recode"), is_plain=False, seeds={"RECODE-AP": SEEDS}
-    )
+    f"{name}-late": replace(WORLDS[name], agents=("ppo_recode",), is_plain=False, seeds={"RECODE-AP": SEEDS})
     for name in ("key", "multiroom")
 }
 
@@ -92,6 +98,7 @@ PPO: dict[str, Any] = {
     "learning_rate": 1e-3,
     "ent_coef": 0.02,
     "gamma": 0.99,
+    "policy_kwargs": {"net_arch": [128, 128], "activation_fn": nn.ReLU},
 }
 DQN: dict[str, Any] = {
     "learning_rate": 1e-3,
@@ -99,7 +106,7 @@ DQN: dict[str, Any] = {
     "learning_starts": 1_000,
     "batch_size": 128,
     "train_freq": 2,
-    "gradient_steps": 2,
+    "gradient_steps": 8,
     "target_update_interval": 500,
     "exploration_fraction": 0.1,
     "exploration_final_eps": 0.05,
@@ -111,10 +118,12 @@ SAC: dict[str, Any] = {
     "learning_starts": 1_000,
     "batch_size": 128,
     "train_freq": 4,
-    "gradient_steps": 4,
+    "gradient_steps": 16,
     "gamma": 0.98,
     "policy_kwargs": {"net_arch": [64, 64]},
 }
+FADE_AFTER = 20
+"""Rewards of the game after which the bonus weighs half in SB3's agents."""
 SETTINGS = {"sb3-ppo": PPO, "sb3-dqn": DQN, "sb3-sac": SAC}
 
 
@@ -148,32 +157,41 @@ def _run_ppo_recode(agent: str, bonus: str, world: World, seed: int) -> dict[str
 
 def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
     env = monitored(maker(world), agent, seed, world.stagger if agent == "sb3-ppo" else 0)
-    weight = world.weight if agent == "sb3-ppo" else world.replay_weight
+    weight = Fading(world.weight, after=FADE_AFTER)
     options = {"seed": seed, "weight": weight, "config": world.config_of(bonus)}
     callbacks, kwargs = [], {}
     if bonus != "none" and agent == "sb3-ppo":
         callbacks = [_callback(bonus, options | {"critic": CriticConfig(discount=world.discount)})]
     elif bonus != "none":
         kwargs = _replay(bonus, options)
-    if world.is_image and agent == "sb3-ppo":
-        kwargs["policy_kwargs"] = _grid_policy()
-    settings = SETTINGS[agent]
+    if world.is_image:
+        kwargs["policy_kwargs"] = _grid_policy(agent)
+    settings = SETTINGS[agent] | kwargs
     steps = world.steps_of(agent)
+    is_ppo = agent == "sb3-ppo"
     return {
-        "settings": {**settings, "num_envs": env.num_envs, "weight": None if bonus == "none" else weight},
-        **run_sb3(agent, env, settings | kwargs, steps=steps, seed=seed, callbacks=callbacks),
+        "settings": {
+            **_plain(SETTINGS[agent]),
+            "num_envs": env.num_envs,
+            "weight": None if bonus == "none" else repr(weight),
+        },
+        **run_sb3(agent, env, settings, steps=steps, seed=seed, callbacks=callbacks, zero_values=is_ppo),
     }
 
 
-def _grid_policy() -> dict[str, Any]:
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a file can hold them."""
+    return {
+        name: value if isinstance(value, int | float) else repr(value) for name, value in settings.items()
+    }
+
+
+def _grid_policy(agent: str) -> dict[str, Any]:
     """What lets SB3's policy and values see where they are in a maze."""
     from softcount.integrations.sb3_torso import TorsoExtractor
 
-    return {
-        "features_extractor_class": TorsoExtractor,
-        "share_features_extractor": False,
-        "net_arch": [],
-    }
+    policy: dict[str, Any] = {"features_extractor_class": TorsoExtractor, "net_arch": []}
+    return policy | ({"share_features_extractor": False} if agent == "sb3-ppo" else {})
 
 
 def _callback(bonus: str, options: dict[str, Any]) -> Any:

@@ -98,8 +98,9 @@ def test_the_callback_adds_the_bonus_and_computes_the_advantages_anew():
     assert np.abs(watch.advantages - without.advantages).max() > 0.5
 
 
-def test_with_values_of_its_own_the_bonus_adds_advantages_and_the_games_returns_stay():
-    bonus = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN, weight=2.0)
+@pytest.mark.parametrize("values", ["head", "own"])
+def test_with_values_of_its_own_the_bonus_adds_advantages_and_the_games_returns_stay(values):
+    bonus = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN, weight=2.0, values=values)
     watch, without = Watch(), Watch()
     PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=[bonus, watch])
     PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=without)
@@ -115,13 +116,13 @@ def test_with_values_of_its_own_the_bonus_adds_advantages_and_the_games_returns_
     np.testing.assert_allclose(watch.advantages - without.advantages, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("way", ["callback", "shared callback", "wrapper"])
+@pytest.mark.parametrize("way", ["head callback", "own callback", "shared callback", "wrapper"])
 @pytest.mark.parametrize(("surprise", "sign"), [(pulled, 1), (not_pulled, -1)])
 def test_ppo_learns_to_do_what_the_bonus_pays_for(way, surprise, sign):
     options = {"encoder": Function(surprise), "config": PLAIN}
     env = levers()
-    values = "shared" if way.startswith("shared") else "own"
-    callback = IntrinsicRewardCallback("RND", values=values, **options) if "callback" in way else None
+    values, _, is_callback = way.partition(" ")
+    callback = IntrinsicRewardCallback("RND", values=values, **options) if is_callback else None
     env = IntrinsicVecEnv(env, "RND", **options) if way == "wrapper" else env
     model = PPO("MlpPolicy", env, learning_rate=3e-3, **SMALL_PPO)
     before = probability_of_pulling(model)
@@ -130,14 +131,14 @@ def test_ppo_learns_to_do_what_the_bonus_pays_for(way, surprise, sign):
 
 
 @pytest.mark.parametrize(
-    "way", ["callback of weight 0", "callback of weight 0, shared", "wrapper that pays the game's reward"]
+    "way", ["callback, head", "callback, own", "callback, shared", "wrapper that pays the game's reward"]
 )
 def test_off_is_sb3s_own_run_bit_for_bit(way):
     plain = PPO("MlpPolicy", VecMonitor(counters()), **SMALL_PPO)
     plain.learn(16 * 3 * 4)
     env, callback = VecMonitor(counters()), None
     if way.startswith("callback"):
-        values = "shared" if way.endswith("shared") else "own"
+        values = way.partition(", ")[2]
         callback = IntrinsicRewardCallback("RECODE-AP", values=values, weight=0.0, config=SMALL)
     else:
         env = IntrinsicVecEnv(env, "RECODE-AP", reward="extrinsic", config=SMALL)
@@ -261,26 +262,79 @@ def test_wrong_use_is_explained():
         _ = IntrinsicRewardCallback("RND").bonus
     with pytest.raises(ValueError, match="reward is 'all'"):
         IntrinsicVecEnv(levers(), "RND", reward="all")
-    with pytest.raises(ValueError, match="values is 'two'; expected 'own' or 'shared'"):
+    with pytest.raises(ValueError, match="values is 'two'; expected 'head', 'own' or 'shared'"):
         IntrinsicRewardCallback("RND", values="two")
     with pytest.raises(ValueError, match="critic would do nothing"):
         IntrinsicRewardCallback("RND", values="shared", critic=CriticConfig())
 
 
-def test_a_saved_callback_brings_the_values_of_the_bonus(tmp_path):
-    callback = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN)
-    PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=callback)
+def critic_of(values, **options):
+    """A model that has trained for one rollout with a bonus, and its callback."""
+    callback = IntrinsicRewardCallback(
+        "RND", encoder=Function(pulled), config=PLAIN, values=values, **options
+    )
+    return PPO("MlpPolicy", levers(), **SMALL_PPO).learn(64, callback=callback), callback
+
+
+@pytest.mark.parametrize("values", ["head", "own"])
+def test_a_saved_callback_brings_the_values_of_the_bonus(tmp_path, values):
+    model, callback = critic_of(values)
     callback.save(tmp_path / "bonus")
-    other = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN, seed=7)
+    model.save(tmp_path / "model")
+    other = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN, seed=7, values=values)
     other.load(tmp_path / "bonus")
-    model = PPO("MlpPolicy", levers(), **SMALL_PPO)
+    model = PPO.load(tmp_path / "model", levers(), device="cpu")
     model._setup_learn(64)
     other.init_callback(model)
     other._on_training_start()
     states = np.array([[0.0, 0.5], [1.0, 0.5]], np.float32)
-    values = [each.bonus.critic.values(states) for each in (callback, other)]
-    np.testing.assert_array_equal(*values)
-    assert np.abs(values[0]).max() > 0
+    found = [each.bonus.critic.values(states) for each in (callback, other)]
+    np.testing.assert_array_equal(*found)
+    assert np.abs(found[0]).max() > 0
+
+
+def test_the_bonus_has_a_head_on_the_features_the_policy_acts_by():
+    model, callback = critic_of("head")
+    states = torch.tensor([[0.0, 0.5], [1.0, 0.5]])
+    with torch.no_grad():
+        latent = model.policy.mlp_extractor.forward_actor(states)
+        head = callback.bonus.critic.network[1]
+        expected = callback.bonus.critic.unit * head(latent)[:, 0]
+    found = callback.bonus.critic.values(states.numpy())
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
+    assert np.abs(found).max() > 0
+
+
+def test_the_bonus_teaches_the_policys_features_when_the_policy_has_learned():
+    """With a learning rate of nothing PPO changes nothing; the value head still shapes what it acts by."""
+    learners = {"learning_rate": 0.0, **SMALL_PPO}
+    model = PPO("MlpPolicy", levers(), **learners)
+    starts, ends = [], []
+
+    class Look(BaseCallback):
+        def _on_step(self):
+            return True
+
+        def _on_rollout_start(self):
+            starts.append(parameters(self.model))
+
+        def _on_rollout_end(self):
+            ends.append(parameters(self.model))
+
+    bonus = IntrinsicRewardCallback("RND", encoder=Function(pulled), config=PLAIN)
+    model.learn(128, callback=[bonus, Look()])
+    for start, end in zip(starts, ends, strict=True):
+        assert_equal(start, end)  # PPO needs the policy that acted
+    for now, later in ((starts[0], starts[1]), (starts[1], parameters(model))):
+        changed = {name for name in now if not torch.equal(now[name], later[name])}
+        assert changed == {name for name in now if name.startswith("mlp_extractor.policy_net")}
+
+
+def test_a_policy_with_a_memory_is_told_to_use_values_apart():
+    model = PPO("MlpPolicy", levers(), **SMALL_PPO)
+    model.policy.lstm_actor = torch.nn.Identity()
+    with pytest.raises(TypeError, match="no value head on a ActorCriticPolicy; use values='own'"):
+        model.learn(64, callback=IntrinsicRewardCallback("RND"))
 
 
 class Rooms(Lever):

@@ -14,7 +14,7 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from softcount.bonuses import NormaliserConfig
-from softcount.integrations import IntrinsicRewardConfig
+from softcount.integrations import Fading, IntrinsicRewardConfig
 from softcount.integrations.gymnasium import IntrinsicRewardWrapper
 from softcount.integrations.rllib import Chunk, EpisodeMemory, IntrinsicConnector
 from softcount.representations.compose import Function
@@ -141,6 +141,11 @@ def test_a_named_memory_is_shared_by_all_connectors():
         2.0,
     ]  # one step of each is RLlib's
     ray.kill(ray.get_actor("shared"))
+
+
+def test_a_weight_that_falls_by_the_games_rewards_is_refused():
+    with pytest.raises(ValueError, match="rewards of episodes are not counted here"):
+        EpisodeMemory("RND", spaces.Box(0, 1, (1,)), spaces.Discrete(2), 2, weight=Fading(1.0, after=5))
 
 
 def test_pieces_of_episodes_are_streams_that_go_on():

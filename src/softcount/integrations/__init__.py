@@ -17,12 +17,13 @@ except ImportError as error:
 
 from softcount.integrations.config import PLAIN_WORLD, SMALL_WORLD, IntrinsicRewardConfig
 from softcount.integrations.reward import IntrinsicReward
-from softcount.integrations.schedules import Constant, Linear, Steps
+from softcount.integrations.schedules import Constant, Fading, Linear, Steps
 
 __all__ = [
     "PLAIN_WORLD",
     "SMALL_WORLD",
     "Constant",
+    "Fading",
     "IntrinsicReward",
     "IntrinsicRewardConfig",
     "Linear",

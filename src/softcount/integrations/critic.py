@@ -11,6 +11,12 @@ A bonus fades, by a hundred times and more. So values are learned in units of rÌ
 worth at the time: else an optimiser that knows the errors of the first rollouts does next to nothing for
 those of later ones. And they are learned from several rollouts, because the newest shows only where the
 agent is now. Decision 540.
+
+    advantages = critic.advantages(observations, rewards)     before the agent learns from a rollout
+    critic.learn()                                            after it
+
+Values may share their encoder with the policy (`body`): what tells which places pay is what a policy needs to
+go there, and before the first goal nothing else teaches it. Decision 570.
 """
 
 from __future__ import annotations
@@ -46,8 +52,8 @@ class CriticConfig:
     """Of Adam."""
     epochs: int = 4
     """Steps of the optimiser after each rollout, in passes over it."""
-    rollouts: int = 8
-    """How many, the newest included, the rows of a step are drawn from."""
+    rollouts: int = 1
+    """How many, the newest included, the rows of a step are drawn from. Decision 570."""
     batch_size: int = 128
     """Observations per step of the optimiser."""
 
@@ -70,6 +76,7 @@ class IntrinsicCritic:
     >>> critic = IntrinsicCritic(ArraySpec((2,), "float32"), CriticConfig(discount=0.5, gae_lambda=1.0))
     >>> critic.advantages(np.zeros((3, 1, 2), np.float32), np.array([[0.0], [1.0]])).ravel().tolist()
     [0.5, 1.0]
+    >>> critic.learn()
     """
 
     def __init__(
@@ -78,26 +85,36 @@ class IntrinsicCritic:
         config: CriticConfig | None = None,
         *,
         encoder: Any = None,
+        body: Any = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
+        """Values of observations of a spec; or of what `body` reads, a module of the agent's own.
+
+        A body has `out_features` and learns along; it is not saved here, since the agent saves it.
+        """
         self.config = config or CriticConfig()
         self.device = device
         with torch.random.fork_rng(devices=[]):  # the agent's draws stay as they were
             torch.manual_seed(seed)
-            torso = make_torso(choose_torso(spec) if encoder is None else encoder, spec)
+            own = (
+                make_torso(choose_torso(spec) if encoder is None else encoder, spec) if body is None else None
+            )
+            torso: Any = own if body is None else body
             head = nn.Linear(torso.out_features, 1)
         nn.init.zeros_(head.weight)  # nothing is expected before anything was paid
         nn.init.zeros_(head.bias)
         self.network = nn.Sequential(torso, head).to(device)
+        self._saved = self.network if body is None else head
         parameters = self.network.parameters()
         self.optimiser = torch.optim.Adam(parameters, self.config.learning_rate, betas=(0.9, 0.99))
         self.pay = MovingAverage(PAY_STEP)
         self._rows: deque[tuple[Any, Array]] = deque(maxlen=self.config.rollouts)  # and their returns
+        self._is_due = False
         self._rng = np.random.default_rng(seed)
 
     def advantages(self, observations: Any, rewards: Array) -> Array:
-        """Returns the advantages `[T, N]` of rewards `[T, N]`, and learns from them.
+        """Returns the advantages `[T, N]` of rewards `[T, N]`, and keeps them for `learn`.
 
         Observations are `[T + 1, N, ...]`: those acted on, and what is to be acted on next.
         """
@@ -113,7 +130,7 @@ class IntrinsicCritic:
             advantages[t] = running
         seen = map_arrays(lambda x: np.array(_flat(x[:-1])), observations)
         self._rows.append((seen, (advantages + values[:-1]).ravel()))
-        self._learn()
+        self._is_due = True
         return advantages * np.float32(unit)
 
     @property
@@ -129,8 +146,15 @@ class IntrinsicCritic:
     def _unit_values(self, observation: Any) -> Array:
         return self._values(observation).cpu().numpy()
 
-    def _learn(self) -> None:
-        """Fits the values to the returns of the last rollouts, each in the units of its time."""
+    def learn(self) -> None:
+        """Fits the values to the returns of the last rollouts, each in the units of its time.
+
+        To be called when the agent has learned from the newest: a policy with the same body would else not be
+        the one that acted. Does nothing if there is nothing new.
+        """
+        if not self._is_due:
+            return
+        self._is_due = False
         newest = len(self._rows[-1][1])
         seen = map_arrays(lambda *parts: np.concatenate(parts), *(part for part, _ in self._rows))
         returns = np.concatenate([part for _, part in self._rows])
@@ -149,19 +173,21 @@ class IntrinsicCritic:
 
     def state_dict(self) -> State:
         return {
-            "network": module_state(self.network),
+            "network": module_state(self._saved),
             "optimiser": optimiser_state(self.optimiser),
             "pay": self.pay.state_dict(),
+            "is_due": self._is_due,
             "rollouts": [{"seen": seen, "returns": returns} for seen, returns in self._rows],
             "generator": rng_state(self._rng),
         }
 
     def load_state_dict(self, state: State) -> None:
-        load_module(self.network, state["network"])
+        load_module(self._saved, state["network"])
         load_optimiser(self.optimiser, state["optimiser"])
         self.pay.load_state_dict(state["pay"])
         self._rows.clear()
         self._rows.extend((rows["seen"], np.array(rows["returns"])) for rows in state["rollouts"])
+        self._is_due = bool(state["is_due"])
         load_rng(self._rng, state["generator"])
 
 

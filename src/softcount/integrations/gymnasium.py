@@ -69,6 +69,7 @@ class IntrinsicRewardWrapper(VectorWrapper):  # type: ignore[type-arg]
         arrived = obs
         if self.mode == AutoresetMode.SAME_STEP:
             arrived = _with_final_observations(obs, info, terminated | truncated)
+        self.bonus.see_rewards(extrinsic)
         intrinsic = self.bonus.step(self._obs, actions, arrived, terminated, truncated)
         self._obs = map_arrays(np.array, obs)
         everyone = np.ones(self.num_envs, bool)

@@ -35,7 +35,7 @@ from softcount.integrations.defaults import choose_representation, choose_traine
 from softcount.integrations.history import History
 from softcount.integrations.notes import Notes
 from softcount.integrations.saving import Saved
-from softcount.integrations.schedules import Schedule, as_schedule
+from softcount.integrations.schedules import Fading, Schedule, as_schedule
 from softcount.representations.features import Representation
 from softcount.representations.make import make_representation
 from softcount.representations.trainer import RepresentationTrainer
@@ -127,6 +127,7 @@ class IntrinsicReward(Saved):
         capacity = max(cfg.history_size // num_envs, cfg.sequence_length, cfg.window)
         self.history = History(self.inputs.observation_spec, self.inputs.action_spec, num_envs, capacity)
         self.num_steps = 0
+        self.num_rewards = 0  # steps that the game paid for
         self._rng = np.random.default_rng(seed)
         self._state = to_tensors(self._acting.initial_state(num_envs), device)
         self._is_recurrent = bool(leaves_of(self._state))
@@ -154,6 +155,17 @@ class IntrinsicReward(Saved):
         for _ in range(self.config.num_updates_due(num_before, self.num_steps)):
             self.learn()
         return rewards
+
+    @property
+    def current_weight(self) -> float:
+        """What the bonus is multiplied by now."""
+        if isinstance(self.weight, Fading):
+            return self.weight.value_after(self.num_rewards)
+        return self.weight(self.num_steps)
+
+    def see_rewards(self, rewards: Any) -> None:
+        """Counts the steps that the game paid for; a `Fading` weight falls by them."""
+        self.num_rewards += int(np.count_nonzero(rewards))
 
     @property
     def is_paying(self) -> bool:
@@ -205,7 +217,7 @@ class IntrinsicReward(Saved):
         if not self.bonus.can_read(features):
             return np.zeros(num, np.float32)
         ids = None if env_ids is None else np.asarray(env_ids)
-        return self.bonus.score(features, ids) * np.float32(self.weight(self.num_steps))
+        return self.bonus.score(features, ids) * np.float32(self.current_weight)
 
     def learn(self, sequence: Sequence | None = None) -> dict[str, float]:
         """Updates the representation once, from the history or a sequence `[T, B, ...]` of your own."""
@@ -238,7 +250,7 @@ class IntrinsicReward(Saved):
     def metrics(self) -> dict[str, float]:
         """Plain numbers to log: the bonus, its memory, the representation's last update."""
         own = {
-            "weight": self.weight(self.num_steps),
+            "weight": self.current_weight,
             "steps": float(self.num_steps),
             "is_paying": float(self.is_paying),
         }
@@ -252,6 +264,7 @@ class IntrinsicReward(Saved):
         """Everything needed to continue exactly: bonus, representation, history, generators, flags."""
         return {
             "num_steps": self.num_steps,
+            "num_rewards": self.num_rewards,
             "bonus": self.bonus.state_dict(),
             "trainer": self.trainer.state_dict(),
             "history": self.history.state_dict(),
@@ -275,6 +288,7 @@ class IntrinsicReward(Saved):
             lambda _: torch.as_tensor(np.array(next(leaves)), device=self.device), self._state
         )
         self.num_steps = int(state["num_steps"])
+        self.num_rewards = int(state.get("num_rewards", 0))  # not kept by earlier versions
         self._is_starting = np.array(state["is_starting"], bool)
         self._is_dead = np.array(state["is_dead"], bool)
         load_rng(self._rng, state["generator"])
@@ -313,7 +327,7 @@ class IntrinsicReward(Saved):
             self._arrive(ids[rows], _rows(before, rows), none, ~nothing, nothing, nothing)
         came_by = np.where(dead.reshape(-1, *[1] * (action.ndim - 1)), 0, action).astype(action.dtype)
         rewards = self._arrive(ids, arrived, came_by, dead, is_last, is_terminal)
-        rewards = rewards * np.float32(self.weight(self.num_steps))
+        rewards = rewards * np.float32(self.current_weight)
         self.num_steps += len(ids)
         self._notes(self.num_steps, self.is_paying)
         is_next_step = self.autoreset_mode == "next_step"

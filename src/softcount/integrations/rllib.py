@@ -25,6 +25,7 @@ except ImportError as error:
     raise ImportError(f"this needs RLlib: {install('rllib')}, in an environment of its own") from error
 
 from softcount.integrations.reward import IntrinsicReward
+from softcount.integrations.schedules import Fading
 from softcount.types import Array, map_arrays
 
 
@@ -45,6 +46,8 @@ class EpisodeMemory:
     """
 
     def __init__(self, name: str, observation_space: Any, action_space: Any, num_envs: int, **options: Any):
+        if isinstance(options.get("weight"), Fading):
+            raise ValueError("the rewards of episodes are not counted here; expected a weight by steps")
         self.bonus = IntrinsicReward(
             name, observation_space, action_space, num_envs=num_envs, autoreset_mode="same_step", **options
         )

@@ -8,7 +8,7 @@
 
     env = IntrinsicVecEnv(env, "RECODE-AP")                       any algorithm, the two rewards mixed
 
-The callback leaves the environment alone, gives the bonus a value function of its own and adds its
+The callback leaves the environment alone, gives the policy a second value head for the bonus and adds its
 advantages to those of the rollout. The replay scores what it samples with today's memory. The wrapper pays
 the mixed reward as it happens and reports both parts in each `info`.
 """
@@ -30,6 +30,7 @@ except ImportError as error:
 
 from softcount.integrations.critic import CriticConfig, IntrinsicCritic
 from softcount.integrations.reward import IntrinsicReward
+from softcount.integrations.sb3_features import PolicyFeatures
 from softcount.integrations.sb3_replay import IntrinsicDictReplayBuffer, IntrinsicReplayBuffer
 from softcount.types import Array, map_arrays
 
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 Returned = Literal["mixed", "extrinsic", "intrinsic"]
+Values = Literal["head", "own", "shared"]
 
 
 class IntrinsicVecEnv(VecEnvWrapper):  # type: ignore[misc]
@@ -80,6 +82,7 @@ class IntrinsicVecEnv(VecEnvWrapper):  # type: ignore[misc]
     def step_wait(self) -> tuple[Any, Array, Array, list[dict[str, Any]]]:
         """Pays for what the environments arrived at."""
         obs, extrinsic, dones, infos = self.venv.step_wait()
+        self.bonus.see_rewards(extrinsic)
         intrinsic = _pay(self.bonus, self._obs, self._actions, obs, dones, infos)
         self._obs = map_arrays(np.array, obs)
         for info, own, paid in zip(infos, extrinsic, intrinsic, strict=True):
@@ -115,9 +118,10 @@ class IntrinsicVecEnv(VecEnvWrapper):  # type: ignore[misc]
 class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
     """Adds the bonus's advantages to each rollout of an on-policy algorithm.
 
-    With `values="own"` the bonus has a value function of its own (`IntrinsicCritic`) and the algorithm's
-    keeps to the game's reward, so that a goal once found is kept. With "shared" the bonus is added to the
-    rewards, and one value function sees their sum.
+    With `values="head"` the bonus has a value head of its own on the policy's features
+    (`IntrinsicCritic`) and the algorithm's values keep to the game's reward, so that a goal once found is
+    kept. With "own" these values have a network of their own, and with "shared" the bonus is added to the
+    rewards: one value function sees their sum.
 
     >>> from stable_baselines3 import PPO
     >>> callback = IntrinsicRewardCallback("RND", weight=0.1)
@@ -130,19 +134,19 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
         self,
         name: str,
         *,
-        values: Literal["own", "shared"] = "own",
+        values: Values = "head",
         critic: CriticConfig | None = None,
         verbose: int = 0,
         **options: Any,
     ) -> None:
         super().__init__(verbose)
-        if values not in ("own", "shared"):
-            raise ValueError(f"values is {values!r}; expected 'own' or 'shared'")
+        if values not in ("head", "own", "shared"):
+            raise ValueError(f"values is {values!r}; expected 'head', 'own' or 'shared'")
         if critic is not None and values == "shared":
             raise ValueError("critic would do nothing: with values='shared' the bonus has none of its own")
         self.name = name
         self.options = options
-        self.has_own_values = values == "own"
+        self.values = values
         self.critic_config = critic
         self._bonus: IntrinsicReward | None = None
         self._load_from: str | os.PathLike[str] | None = None
@@ -174,24 +178,41 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
             env = self.model.get_env()
             assert env is not None
             self._bonus = _make_bonus(self.name, env, self.options)
-            if self.has_own_values:
+            if self.values != "shared":
                 self._bonus.critic = IntrinsicCritic(
                     self._bonus.inputs.observation_spec,
                     self.critic_config,
+                    body=PolicyFeatures(self.model.policy) if self.values == "head" else None,
                     seed=self.options.get("seed", 0),
-                    device=self._bonus.device,
+                    device=str(self.model.device) if self.values == "head" else self._bonus.device,
                 )
             if self._load_from is not None:
                 self._bonus.load(self._load_from)
         self._bonus.resume(self.model._last_obs)  # SB3 may or may not have reset its environments
 
     def _on_rollout_start(self) -> None:
+        self._learn()
         self._paid, self._seen = [], []
 
+    def _on_training_end(self) -> None:
+        self._learn()
+
+    def _learn(self) -> None:
+        """Lets the values learn from the last rollout, now that the policy has."""
+        if self.bonus.critic is not None:
+            self.bonus.critic.learn()
+
     def _on_step(self) -> bool:
-        self._seen.append(self.bonus.inputs.observation(self.model._last_obs, "obs"))
+        self._seen.append(self._as_read(self.model._last_obs, "obs"))
+        self.bonus.see_rewards(self.locals["rewards"])
         self._paid.append(self._pay())
         return True
+
+    def _as_read(self, observation: Any, name: str) -> Any:
+        """Observations as the bonus's values read them: the policy's features want them as SB3 has them."""
+        if self.values == "head":
+            return map_arrays(np.array, observation)
+        return self.bonus.inputs.observation(observation, name)
 
     def _pay(self) -> Array:
         """What the last step of all environments is paid."""
@@ -201,7 +222,7 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
     def _on_rollout_end(self) -> None:
         buffer = self.locals["rollout_buffer"]
         paid = np.stack(self._paid)  # [T, N]
-        if self.has_own_values:
+        if self.values != "shared":
             buffer.advantages += self._own_advantages(paid)
         else:
             buffer.rewards += paid
@@ -213,10 +234,10 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
             self.logger.record(f"intrinsic/{key}", value)
 
     def _own_advantages(self, paid: Array) -> Array:
-        """Advantages of the bonus by its own values, which then learn from this rollout."""
+        """Advantages of the bonus by its own values."""
         critic = self.bonus.critic
         assert critic is not None
-        last = self.bonus.inputs.observation(self.locals["new_obs"], "new_obs")
+        last = self._as_read(self.locals["new_obs"], "new_obs")
         observations = map_arrays(lambda *rows: np.stack(rows), *self._seen, last)
         return critic.advantages(observations, paid)
 

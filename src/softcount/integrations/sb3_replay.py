@@ -60,6 +60,7 @@ class _Relabelled:
         super().add(obs, next_obs, action, reward, done, infos)  # type: ignore[misc]
         is_cut = np.array([info.get("TimeLimit.truncated", False) for info in infos], bool)
         done = np.asarray(done, bool)
+        self.bonus.see_rewards(reward)
         self.bonus.resume(obs)  # SB3 may have reset its environments
         self.bonus.step(obs, self._unscaled(action), next_obs, done & ~is_cut, done & is_cut)
 

@@ -1,4 +1,4 @@
-"""How the weight of the bonus changes over a run, in actor steps."""
+"""How the weight of the bonus changes over a run: in actor steps, or once the game pays."""
 
 from __future__ import annotations
 
@@ -73,13 +73,39 @@ class Geometric:
         return float(self.value * (1.0 - self.decrease) ** step)
 
 
-Schedule: TypeAlias = Constant | Linear | Steps | Geometric
+@dataclass(frozen=True)
+class Fading:
+    """Falls by itself once the game pays: half is left after `after` rewards, a third after twice as many.
+
+    Each step with a reward counts as one, so this is for sparse rewards. Adapters count them; in a loop of
+    one's own `IntrinsicReward.see_rewards` does.
+
+    >>> weight = Fading(0.1, after=20)
+    >>> weight.value_after(0), weight.value_after(20)
+    (0.1, 0.05)
+    """
+
+    value: float
+    after: int
+
+    def __post_init__(self) -> None:
+        if self.after < 1:
+            raise ValueError(f"after is {self.after}; expected at least 1")
+
+    def value_after(self, num_rewards: int) -> float:
+        return self.value * self.after / (self.after + num_rewards)
+
+
+Schedule: TypeAlias = Constant | Linear | Steps | Geometric | Fading
+
+
+NAMES = "Constant, Linear, Steps, Geometric and Fading"
 
 
 def as_schedule(weight: float | Schedule) -> Schedule:
     """A number is a constant schedule."""
-    if isinstance(weight, Constant | Linear | Steps | Geometric):
+    if isinstance(weight, Constant | Linear | Steps | Geometric | Fading):
         return weight
     if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise TypeError(f"weight is {weight!r}; expected a number, Constant, Linear, Steps or Geometric")
+        raise TypeError(f"weight is {weight!r}; expected a number or one of {NAMES}")
     return Constant(float(weight))

@@ -106,6 +106,7 @@ class IntrinsicRewardTransform(Transform):  # type: ignore[misc]
         if _is_one_hot(parent.full_action_spec[parent.action_key]):
             action = action.argmax(-1)
         done, terminated = rows(next_tensordict["done"])[..., 0], rows(next_tensordict["terminated"])[..., 0]
+        self.bonus.see_rewards(rows(next_tensordict[parent.reward_key]))
         step = self.bonus.step if self.trains_itself else self.bonus.take_in
         rewards = step(
             rows(tensordict[self.in_keys[0]]),

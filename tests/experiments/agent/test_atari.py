@@ -1,6 +1,7 @@
 """The runs on Atari: what is read from them, and how embeddings are judged on a recorded stream."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -80,16 +81,21 @@ def test_the_runs_have_the_preset_and_the_working_setting_comes_first():
     assert config == replace(
         LAPTOP_ATARI, seed=2, steps=atari_runs.STEPS, recode=replace(LAPTOP_ATARI.recode, reembed_every=0)
     )
-    assert atari.config_of("RND", 0).meme.network.value_unit == "running"
+    surprise = atari.config_of("RND", 0).surprise
+    assert surprise is not None
+    assert surprise.normaliser == LAPTOP_ATARI.recode.normaliser  # the same care: paid above the mean
+    assert surprise.paid_in == "acting"
     assert [atari.config_of(name, 0).meme.loss.beta_max for name in ("RECODE-AP", "RND", "COUNT")] == [
         LAPTOP_ATARI.meme.loss.beta_max,
-        atari.OTHER_BETA,
+        LAPTOP_ATARI.meme.loss.beta_max,
         atari.OTHER_BETA,
     ]
+    (long,) = atari.long_jobs()
+    assert (long.key, long.seed) == ("RECODE-FRAME_long__seed0", 0)
     assert atari.config_of("none", 0).agent == "MEME"
 
 
-def test_a_run_is_followed_summarised_and_ends_with_its_time(tmp_path, monkeypatch, capsys):
+def test_a_run_is_followed_summarised_and_ends_with_its_time(tmp_path, capsys):
     options = {**LAPTOP_ATARI.env_options, "max_steps": 30}
     config = atari_runs.atari_config(
         "MEME-RECODE-FRAME", 1, env_options=options, num_envs=2, evaluation_episodes=1, evaluate_every=0
@@ -103,8 +109,8 @@ def test_a_run_is_followed_summarised_and_ends_with_its_time(tmp_path, monkeypat
     assert len(summary["places"]) == len(summary["first_seen"]) == summary["rows"][-1]["places"]
     assert 40 < sum(summary["visits"]) <= 61 + 10  # rows that start an episode are visits too
     assert capsys.readouterr().out.count(" places, points {") == 3
-    monkeypatch.setattr(atari_runs, "MOST_SECONDS", -1.0)
-    one = runs.train_here(config, tmp_path / "short", atari_runs.Game(), atari_runs.is_over)
+    over = partial(atari_runs.is_over, -1.0)
+    one = runs.train_here(config, tmp_path / "short", atari_runs.Game(), over)
     assert len(one["rows"]) == 1  # its time was over at the first report
 
 
