@@ -118,7 +118,7 @@ SAC: dict[str, Any] = {
     "learning_starts": 1_000,
     "batch_size": 128,
     "train_freq": 4,
-    "gradient_steps": 16,
+    "gradient_steps": 4,
     "gamma": 0.98,
     "policy_kwargs": {"net_arch": [64, 64]},
 }

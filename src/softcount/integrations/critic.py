@@ -9,14 +9,13 @@ those of the agent.
 
 A bonus fades, by a hundred times and more. So values are learned in units of r̄ / (1 − γ), what going on is
 worth at the time: else an optimiser that knows the errors of the first rollouts does next to nothing for
-those of later ones. And they are learned from several rollouts, because the newest shows only where the
-agent is now. Decision 540.
+those of later ones. Decision 540.
 
     advantages = critic.advantages(observations, rewards)     before the agent learns from a rollout
     critic.learn()                                            after it
 
 Values may share their encoder with the policy (`body`): what tells which places pay is what a policy needs to
-go there, and before the first goal nothing else teaches it. Decision 570.
+go there, and before the first goal nothing else teaches it. Decision 543.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class CriticConfig:
     epochs: int = 4
     """Steps of the optimiser after each rollout, in passes over it."""
     rollouts: int = 1
-    """How many, the newest included, the rows of a step are drawn from. Decision 570."""
+    """How many, the newest included, the rows of a step are drawn from. Decision 544."""
     batch_size: int = 128
     """Observations per step of the optimiser."""
 
