@@ -107,7 +107,8 @@ def counting_replay() -> Any:
             np.random.set_state(before)  # noqa: NPY002
             env_ids = np.random.randint(0, high=self.n_envs, size=len(batch_inds))  # noqa: NPY002
             paid = self.counts.score(Features(place=self.places[batch_inds, env_ids]))
-            paid = self.weight.value_after(self.num_rewards) * (paid - paid.mean())
+            weight = self.weight.value * self.weight.share_after(self.num_rewards)
+            paid = weight * (paid - paid.mean())
             return samples._replace(rewards=samples.rewards + self.to_torch(paid[:, None]))
 
     return CountingReplay

@@ -168,14 +168,13 @@ def _run_sb3(agent: str, bonus: str, world: World, seed: int) -> dict[str, Any]:
         kwargs["policy_kwargs"] = _grid_policy(agent)
     settings = SETTINGS[agent] | kwargs
     steps = world.steps_of(agent)
-    is_ppo = agent == "sb3-ppo"
     return {
         "settings": {
             **_plain(SETTINGS[agent]),
             "num_envs": env.num_envs,
             "weight": None if bonus == "none" else repr(weight),
         },
-        **run_sb3(agent, env, settings, steps=steps, seed=seed, callbacks=callbacks, zero_values=is_ppo),
+        **run_sb3(agent, env, settings, steps=steps, seed=seed, callbacks=callbacks),
     }
 
 

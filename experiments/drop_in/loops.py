@@ -57,28 +57,15 @@ def run_example(**arguments: Any) -> dict[str, Any]:
 
 
 def run_sb3(
-    agent: str,
-    env: Any,
-    settings: dict[str, Any],
-    *,
-    steps: int,
-    seed: int,
-    callbacks: Sequence[Any] = (),
-    zero_values: bool = False,
+    agent: str, env: Any, settings: dict[str, Any], *, steps: int, seed: int, callbacks: Sequence[Any] = ()
 ) -> dict[str, Any]:
-    """Trains one algorithm of Stable-Baselines3 once, on environments that report episodes and places.
-
-    With `zero_values` PPO expects nothing at first: a reward not found yet adds no noise to a bonus.
-    """
+    """Trains one algorithm of Stable-Baselines3 once, on environments that report episodes and places."""
     import stable_baselines3 as sb3
 
     torch.set_num_threads(1)
     kind: Any = {"sb3-ppo": sb3.PPO, "sb3-dqn": sb3.DQN, "sb3-sac": sb3.SAC}[agent]
     watch = watcher(steps)
-    model = kind("MlpPolicy", env, seed=seed, device="cpu", **settings)
-    if zero_values:
-        torch.nn.init.zeros_(model.policy.value_net.weight)
-    model.learn(steps, callback=[*callbacks, watch])
+    kind("MlpPolicy", env, seed=seed, device="cpu", **settings).learn(steps, callback=[*callbacks, watch])
     return {
         "curve": watch.curve,
         "first_success": watch.first_success,

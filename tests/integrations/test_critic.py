@@ -163,3 +163,18 @@ def test_a_body_of_the_agents_learns_along_and_stays_the_agents():
     two.load_state_dict(critic.state_dict())
     assert torch.equal(other.weight, own)  # an agent brings its own weights
     assert torch.equal(two.network[1].weight, head.weight)
+
+
+def test_values_that_count_less_move_a_body_less():
+    moved = []
+    for share in (1.0, 0.25, 0.0):
+        torch.manual_seed(0)
+        body = Body()
+        critic = IntrinsicCritic(SPEC, CriticConfig(epochs=2), body=body)
+        round_of(critic, *rollout())  # so that the head passes gradients on
+        before = body.weight.detach().clone()
+        critic.advantages(*rollout(1))
+        critic.learn(share)
+        moved.append((body.weight - before).abs().max().item())
+    assert moved[1] == pytest.approx(0.25 * moved[0], rel=0.1)
+    assert moved[2] == 0.0

@@ -114,6 +114,18 @@ def test_sb3s_callback_counts_the_games_rewards():
     assert callback.bonus.num_rewards == pulls.sum() > 0
 
 
+def test_sb3s_head_learns_by_what_is_left_of_the_weight():
+    sb3 = pytest.importorskip("stable_baselines3")
+    from softcount.integrations.sb3 import IntrinsicRewardCallback
+
+    callback = IntrinsicRewardCallback("RND", **OPTIONS)
+    sb3.PPO("MlpPolicy", sb3_levers(), n_steps=6, batch_size=12, seed=0, device="cpu").learn(12, callback)
+    critic, num = callback.bonus.critic, callback.bonus.num_rewards
+    assert num > 0
+    rate = critic.config.learning_rate * AFTER / (AFTER + num)
+    assert critic.optimiser.param_groups[0]["lr"] == pytest.approx(rate)
+
+
 def test_sb3s_replay_counts_the_games_rewards_and_scores_by_what_is_left():
     sb3 = pytest.importorskip("stable_baselines3")
     from softcount.integrations.sb3 import IntrinsicReplayBuffer

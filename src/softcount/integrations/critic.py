@@ -38,6 +38,11 @@ from softcount.validation import above, at_least, between, check_fields
 PAY_STEP = 0.05
 """How fast r̄ follows the mean of each rollout: about the last twenty."""
 
+EPSILON = 1e-5
+"""Adam's, as in PPO: values that fit do not go on moving a body that they share."""
+MAX_GRAD_NORM = 0.5
+"""At most so much of a gradient is taken, as in PPO."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CriticConfig:
@@ -106,7 +111,7 @@ class IntrinsicCritic:
         self.network = nn.Sequential(torso, head).to(device)
         self._saved = self.network if body is None else head
         parameters = self.network.parameters()
-        self.optimiser = torch.optim.Adam(parameters, self.config.learning_rate, betas=(0.9, 0.99))
+        self.optimiser = torch.optim.Adam(parameters, self.config.learning_rate, eps=EPSILON)
         self.pay = MovingAverage(PAY_STEP)
         self._rows: deque[tuple[Any, Array]] = deque(maxlen=self.config.rollouts)  # and their returns
         self._is_due = False
@@ -145,15 +150,18 @@ class IntrinsicCritic:
     def _unit_values(self, observation: Any) -> Array:
         return self._values(observation).cpu().numpy()
 
-    def learn(self) -> None:
+    def learn(self, share: float = 1.0) -> None:
         """Fits the values to the returns of the last rollouts, each in the units of its time.
 
         To be called when the agent has learned from the newest: a policy with the same body would else not be
-        the one that acted. Does nothing if there is nothing new.
+        the one that acted. Does nothing if there is nothing new. `share` is what is left of the bonus's
+        weight: values that count less move a shared body less.
         """
         if not self._is_due:
             return
         self._is_due = False
+        for group in self.optimiser.param_groups:
+            group["lr"] = share * self.config.learning_rate
         newest = len(self._rows[-1][1])
         seen = map_arrays(lambda *parts: np.concatenate(parts), *(part for part, _ in self._rows))
         returns = np.concatenate([part for _, part in self._rows])
@@ -163,6 +171,7 @@ class IntrinsicCritic:
             loss = (self._values(map_arrays(lambda x, rows=rows: x[rows], seen)) - targets).square().mean()
             self.optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(self.network.parameters(), MAX_GRAD_NORM)
             self.optimiser.step()
 
     def _values(self, observation: Any) -> torch.Tensor:

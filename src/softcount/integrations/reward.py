@@ -160,8 +160,13 @@ class IntrinsicReward(Saved):
     def current_weight(self) -> float:
         """What the bonus is multiplied by now."""
         if isinstance(self.weight, Fading):
-            return self.weight.value_after(self.num_rewards)
+            return self.weight.value * self.share_left
         return self.weight(self.num_steps)
+
+    @property
+    def share_left(self) -> float:
+        """What the game's rewards have left of a `Fading` weight, from 1 down; 1 of others."""
+        return self.weight.share_after(self.num_rewards) if isinstance(self.weight, Fading) else 1.0
 
     def see_rewards(self, rewards: Any) -> None:
         """Counts the steps that the game paid for; a `Fading` weight falls by them."""

@@ -200,7 +200,7 @@ class IntrinsicRewardCallback(BaseCallback):  # type: ignore[misc]
     def _learn(self) -> None:
         """Lets the values learn from the last rollout, now that the policy has."""
         if self.bonus.critic is not None:
-            self.bonus.critic.learn()
+            self.bonus.critic.learn(self.bonus.share_left)
 
     def _on_step(self) -> bool:
         self._seen.append(self._as_read(self.model._last_obs, "obs"))

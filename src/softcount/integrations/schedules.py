@@ -81,8 +81,8 @@ class Fading:
     one's own `IntrinsicReward.see_rewards` does.
 
     >>> weight = Fading(0.1, after=20)
-    >>> weight.value_after(0), weight.value_after(20)
-    (0.1, 0.05)
+    >>> weight.share_after(0), weight.share_after(20)
+    (1.0, 0.5)
     """
 
     value: float
@@ -92,8 +92,8 @@ class Fading:
         if self.after < 1:
             raise ValueError(f"after is {self.after}; expected at least 1")
 
-    def value_after(self, num_rewards: int) -> float:
-        return self.value * self.after / (self.after + num_rewards)
+    def share_after(self, num_rewards: int) -> float:
+        return self.after / (self.after + num_rewards)
 
 
 Schedule: TypeAlias = Constant | Linear | Steps | Geometric | Fading
