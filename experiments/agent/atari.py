@@ -22,14 +22,14 @@ THRICE = ("RECODE-FRAME", "RND", "RECODE-AP")
 LABELS = {"COUNT": "true counts", "none": "no bonus", "RECODE-FRAME_long": "RECODE-FRAME"}
 CELLS = MontezumaPlaces.rows * MontezumaPlaces.columns
 OTHER_BETA = 0.2
-"""β of bonuses other than RECODE, whose pay is not lowered by its mean."""
+"""β of bonuses whose pay is not lowered by its mean: all but RECODE and RND."""
 LONG_SECONDS = 7200.0
 KEY = "100"
 """What the first key is worth."""
 
 
 def config_of(agent: str, seed: int) -> RunConfig:
-    """The preset for a bonus; its β suits what RECODE pays, so the others have a β of their own."""
+    """The preset for a bonus; its β suits pay above the mean, so bonuses without have a β of their own."""
     config = atari_config("MEME" if agent == "none" else f"MEME-{agent}", seed)
     if agent.startswith("RECODE"):
         return config

@@ -178,3 +178,12 @@ def test_values_that_count_less_move_a_body_less():
         moved.append((body.weight - before).abs().max().item())
     assert moved[1] == pytest.approx(0.25 * moved[0], rel=0.1)
     assert moved[2] == 0.0
+
+
+def test_a_large_error_moves_the_values_by_a_bounded_gradient():
+    observations, rewards = rollout()
+    rewards[0, 0] = 100.0  # beside what is usual
+    critic = IntrinsicCritic(SPEC, CriticConfig(epochs=1))
+    round_of(critic, 10 * observations, rewards)
+    norm = torch.stack([p.grad.norm() for p in critic.network.parameters()]).norm().item()
+    assert norm == pytest.approx(0.5, rel=1e-4)

@@ -101,10 +101,9 @@ class IntrinsicCritic:
         self.device = device
         with torch.random.fork_rng(devices=[]):  # the agent's draws stay as they were
             torch.manual_seed(seed)
-            own = (
-                make_torso(choose_torso(spec) if encoder is None else encoder, spec) if body is None else None
-            )
-            torso: Any = own if body is None else body
+            torso = body
+            if body is None:
+                torso = make_torso(choose_torso(spec) if encoder is None else encoder, spec)
             head = nn.Linear(torso.out_features, 1)
         nn.init.zeros_(head.weight)  # nothing is expected before anything was paid
         nn.init.zeros_(head.bias)
