@@ -22,8 +22,10 @@ THRICE = ("RECODE-FRAME", "RND", "RECODE-AP")
 LABELS = {"COUNT": "true counts", "none": "no bonus", "RECODE-FRAME_long": "RECODE-FRAME"}
 CELLS = MontezumaPlaces.rows * MontezumaPlaces.columns
 OTHER_BETA = 0.2
-"""β of bonuses whose pay is not lowered by its mean: all but RECODE and RND."""
+"""β of bonuses whose pay is not lowered by its mean: true counts, and NGU as its paper has it."""
 LONG_SECONDS = 7200.0
+CHANGE = "change_"
+"""Begins the names of runs that differ from the preset."""
 KEY = "100"
 """What the first key is worth."""
 
@@ -31,10 +33,13 @@ KEY = "100"
 def config_of(agent: str, seed: int) -> RunConfig:
     """The preset for a bonus; its β suits pay above the mean, so bonuses without have a β of their own."""
     config = atari_config("MEME" if agent == "none" else f"MEME-{agent}", seed)
+    above_mean = config.recode.normaliser
     if agent.startswith("RECODE"):
         return config
     if agent == "RND":  # its errors never end either: it too is paid what is above their mean
-        return replace(config, surprise=SurpriseConfig(normaliser=config.recode.normaliser))
+        return replace(config, surprise=SurpriseConfig(normaliser=above_mean))
+    if agent == "EMM-FRAME":
+        return replace(config, episodic=replace(config.episodic, normaliser=above_mean))
     return with_fields(config, {"meme.loss.beta_max": OTHER_BETA})
 
 
@@ -54,6 +59,12 @@ def long_jobs() -> list[Job]:
 def map_jobs() -> list[Job]:
     """All runs, of which the map shows one."""
     return jobs() + long_jobs()
+
+
+def label_of(row: Row) -> str:
+    """Returns what a run is called where people read it."""
+    name: str = row["name"]
+    return LABELS.get(name, name.removeprefix(CHANGE).replace("_", " "))
 
 
 def first_steps(row: Row) -> dict[int, int]:
@@ -77,7 +88,7 @@ def plot(rows: Sequence[Row]) -> Any:
     for row in rows:
         colour = colours[row["name"]]
         is_new = row["seed"] == min(r["seed"] for r in rows if r["name"] == row["name"])
-        style = {"color": colour, "label": LABELS.get(row["name"], row["name"]) if is_new else None}
+        style = {"color": colour, "label": label_of(row) if is_new else None}
         for axes, steps in zip(panels, (sorted(first_steps(row).values()), sorted(row["first_seen"]))):
             draw_steps(axes, steps, row["steps"], **style)
         panels[2].plot([report["step"] for report in row["rows"]], np.array(keys_of(row)) + 1, **style)
@@ -99,7 +110,7 @@ def _line(row: Row) -> str:
     first_key = next((report["step"] for report, num in zip(row["rows"], keys) if num), None)
     later = ", ".join(f"room {room} at {step:,}" for room, step in list(rooms.items())[1:])
     return (
-        f"{LABELS.get(row['name'], row['name'])}, seed {row['seed']}: {_number(len(rooms), 'room')}"
+        f"{label_of(row)}, seed {row['seed']}: {_number(len(rooms), 'room')}"
         + (f" ({later})" if later else "")
         + f", {len(row['places'])} positions, {_number(keys[-1], 'key')}"
         + (f" (the first before {first_key:,})" if first_key else "")
@@ -122,8 +133,7 @@ def plot_map(rows: Sequence[Row]) -> Any:
     (top, left), (bottom, right) = cells.min(0) // size * size, (cells.max(0) // size + 1) * size
     figure = new_figure(10, 4)
     axes = figure.subplots()
-    label = LABELS.get(row["name"], row["name"])
-    plot_heat_map(axes, coverage, places, title=f"{label}, seed {row['seed']}: ")
+    plot_heat_map(axes, coverage, places, title=f"{label_of(row)}, seed {row['seed']}: ")
     axes.set(xlim=(left - 0.5, right - 0.5), ylim=(bottom - 0.5, top - 0.5))
     for column in range(left, right + 1, places.columns):
         axes.axvline(column - 0.5, color="white", linewidth=0.5)
@@ -134,7 +144,7 @@ def describe_map(rows: Sequence[Row]) -> list[str]:
     """Says whose map it is."""
     row = _farthest(rows)
     rooms = ", ".join(f"{room}" for room in first_steps(row))
-    return [f"{LABELS.get(row['name'], row['name'])}, seed {row['seed']}: rooms {rooms} in this order"]
+    return [f"{label_of(row)}, seed {row['seed']}: rooms {rooms} in this order"]
 
 
 def _farthest(rows: Sequence[Row]) -> Row:

@@ -162,6 +162,7 @@ LAPTOP_ATARI = replace(
         rnd=RndConfig(torso=SMALL_DQN, outputs=128, hidden_sizes=(128,)),
         newest_channels=1,
     ),
+    trainer=replace(LAPTOP.trainer, schedule="harmonic", slow_power=8.0, slow_step=5e-4),
     evaluation_episodes=10,
     evaluate_every=250_000,
 )

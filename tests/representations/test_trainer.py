@@ -117,6 +117,13 @@ def test_saturating_slows_down_in_proportion_to_the_error_left(accuracy, expecte
     assert trainer.update(sample_sequence())["learning_rate"] == pytest.approx(expected)
 
 
+def test_harmonic_learns_at_full_rate_first_and_then_as_one_over_n_down_to_the_floor():
+    config = replace(adam(learning_rate=1.0), schedule="harmonic", full_updates=3, rate_floor=0.25)
+    trainer = RepresentationTrainer(Quadratic(accuracy=1.0), config)  # whatever the accuracy is
+    rates = [trainer.update(sample_sequence())["learning_rate"] for _ in range(14)]
+    assert rates == pytest.approx([1.0, 1.0, 1.0, *(3 / n for n in range(4, 13)), 0.25, 0.25])
+
+
 def test_every_nth_sequence_is_learned_from():
     model = Quadratic()
     trainer = RepresentationTrainer(model, TrainerConfig(update_every=3))
@@ -131,6 +138,31 @@ def test_the_slow_copy_is_a_mean_first_and_then_a_moving_average():
     for num in (1, 2, 3, 4):
         trainer.update(sample_sequence())
         step = max(0.3, 1 / (num + 1))
+        slow += step * (model.weight.detach() - slow)
+        torch.testing.assert_close(trainer.acting_state()["weight"], slow)
+
+
+def test_with_a_power_the_slow_copy_is_a_mean_that_forgets_the_start():
+    """Against the mean written out: θ after update i weighs (i + 1)(i + 2), the start 2 (p = 3)."""
+    model = Quadratic()
+    config = replace(adam(learning_rate=0.1), acting="slow", slow_step=0.01, slow_power=3.0)
+    trainer = RepresentationTrainer(model, config)
+    seen = [model.weight.detach().clone()]
+    for num in range(1, 6):
+        trainer.update(sample_sequence())
+        seen.append(model.weight.detach().clone())
+        weights = torch.tensor([(i + 1.0) * (i + 2.0) for i in range(num + 1)])
+        mean = (weights[:, None, None] * torch.stack(seen)).sum(0) / weights.sum()
+        torch.testing.assert_close(trainer.acting_state()["weight"], mean)
+
+
+def test_a_power_falls_no_lower_than_the_step():
+    model = Quadratic()
+    config = replace(adam(learning_rate=0.1), acting="slow", slow_step=0.6, slow_power=3.0)
+    trainer = RepresentationTrainer(model, config)
+    slow = model.weight.detach().clone()
+    for step in (3 / 4, 0.6, 0.6):  # 3/5 is the step, 3/6 is less
+        trainer.update(sample_sequence())
         slow += step * (model.weight.detach() - slow)
         torch.testing.assert_close(trainer.acting_state()["weight"], slow)
 

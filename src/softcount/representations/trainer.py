@@ -4,9 +4,10 @@
     acting copy: θ itself, or a slow one, θ̄ ← θ̄ + s (θ − θ̄)
 
 Embeddings that drift make old atoms of the memory meaningless: known places are paid as
-new. Two remedies beside a small learning rate: the slow copy, and the schedule
-"saturating", which learns at full speed until action prediction is good and then in
-proportion to the error that is left.
+new. Remedies beside a small learning rate are the slow copy and two schedules. "saturating"
+learns at full speed until action prediction is good and then in proportion to the error
+that is left. Where actions are aliased no accuracy tells when it is good: there "harmonic"
+lets the rate fall as 1/n.
 """
 
 from __future__ import annotations
@@ -42,18 +43,22 @@ class TrainerConfig:
     """Step size and weight decay ("Embedding Adam Learning Rate", "Embedding Weight Decay")."""
     update_every: int = 1
     """Learn from every n-th sequence that `update` is given."""
-    schedule: Literal["constant", "linear", "saturating"] = "constant"
-    """Learning rate: as it is, falling to 0 over `total_updates`, or slowed by accuracy."""
+    schedule: Literal["constant", "linear", "saturating", "harmonic"] = "constant"
+    """Learning rate: as it is, falling to 0 over `total_updates`, slowed by accuracy, or falling as 1/n."""
     total_updates: int = 100_000
     """When the linear schedule reaches 0."""
     saturation: float = 0.9
     """Accuracy from which "saturating" slows down: rate × (1 − accuracy) / (1 − this)."""
+    full_updates: int = 1000
+    """Updates at the full rate under "harmonic"; the n-th update after them has the share this / n of it."""
     rate_floor: float = 0.05
-    """Smallest share of the learning rate under "saturating"."""
+    """Smallest share of the learning rate under "saturating" and "harmonic"."""
     acting: Literal["latest", "slow"] = "latest"
     """Which parameters embed for the memory. Decision 45."""
     slow_step: float = 0.005
     """s, the share by which the slow copy follows each update."""
+    slow_power: float = 1.0
+    """p: until its share has fallen to s it is p / (n + p), a mean that weighs update i by about i^(p − 1)."""
 
     def __post_init__(self) -> None:
         check_fields(
@@ -61,8 +66,10 @@ class TrainerConfig:
             update_every=at_least(1),
             total_updates=at_least(1),
             saturation=between(0, 1, "[)"),
+            full_updates=at_least(1),
             rate_floor=between(0, 1),
             slow_step=between(0, 1, "(]"),
+            slow_power=at_least(1),
         )
 
 
@@ -140,6 +147,8 @@ class RepresentationTrainer:
             return max(0.0, 1.0 - self.num_updates / cfg.total_updates)
         if cfg.schedule == "saturating" and self.accuracy.weight > 0:
             return min(1.0, max(cfg.rate_floor, (1.0 - self.accuracy.value) / (1.0 - cfg.saturation)))
+        if cfg.schedule == "harmonic":
+            return min(1.0, max(cfg.rate_floor, cfg.full_updates / (self.num_updates + 1)))
         return 1.0
 
     def acting_copy(self) -> Representation:
@@ -177,8 +186,9 @@ class RepresentationTrainer:
         self.num_calls, self.num_updates = int(state["num_calls"]), int(state["num_updates"])
 
     def _follow(self) -> None:
-        """Moves the slow copy; at first it is the plain mean, so that it forgets the start soon."""
-        step = max(self.config.slow_step, 1.0 / (self.num_updates + 1))
+        """Moves the slow copy; at first it is a mean of all updates, so that it forgets the start soon."""
+        power = self.config.slow_power
+        step = max(self.config.slow_step, power / (self.num_updates + power))
         if self.slow:
             for name, parameter in self._learned:
                 self.slow[name].lerp_(parameter.detach(), step)

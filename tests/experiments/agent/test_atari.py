@@ -12,7 +12,7 @@ from experiments.agent import atari, atari_runs
 from experiments.memory import atari_stream, atari_streams
 from experiments.memory.atari_stream import Stream
 from softcount.envs.atari import Atari, AtariConfig
-from softcount.presets import LAPTOP_ATARI
+from softcount.presets import LAPTOP, LAPTOP_ATARI
 from softcount.representations import (
     ActionPrediction,
     CellPrediction,
@@ -26,6 +26,8 @@ STREAM_KINDS = {
     "ap": ActionPrediction,
     "ap by cells": CellPrediction,
     "ap, fast bandwidth": ActionPrediction,
+    "ap by cells, often": CellPrediction,
+    "ap by cells, often, restless": CellPrediction,
 }
 TINY = DqnConfig(channels=(2,), kernels=(6,), strides=(6,), hidden_sizes=())
 
@@ -57,6 +59,8 @@ def test_rooms_are_dated_by_their_first_place_and_keys_by_the_report():
         "(the first before 20); 30 steps, 150 frames, 12 CPU seconds"
     )
     assert len(atari.plot([row(), row("COUNT", 1)]).axes) == 3
+    names = [atari.label_of(row(name)) for name in ("COUNT", "RECODE-FRAME_long", "change_all_pay")]
+    assert names == ["true counts", "RECODE-FRAME", "all pay"]
 
 
 def test_the_map_shows_the_rooms_that_were_found():
@@ -85,11 +89,11 @@ def test_the_runs_have_the_preset_and_the_working_setting_comes_first():
     assert surprise is not None
     assert surprise.normaliser == LAPTOP_ATARI.recode.normaliser  # the same care: paid above the mean
     assert surprise.paid_in == "acting"
-    assert [atari.config_of(name, 0).meme.loss.beta_max for name in ("RECODE-AP", "RND", "COUNT")] == [
-        LAPTOP_ATARI.meme.loss.beta_max,
-        LAPTOP_ATARI.meme.loss.beta_max,
-        atari.OTHER_BETA,
-    ]
+    assert atari.config_of("EMM-FRAME", 0).episodic.normaliser == LAPTOP_ATARI.recode.normaliser
+    own, other = LAPTOP_ATARI.meme.loss.beta_max, atari.OTHER_BETA
+    betas = {name: atari.config_of(name, 0).meme.loss.beta_max for name in atari.AGENTS[:-2]}
+    assert betas == {"RECODE-FRAME": own, "COUNT": other, "RND": own, "RECODE-AP": own, "EMM-FRAME": own}
+    assert atari.config_of("NGU-AP", 0).meme.loss.beta_max == other
     (long,) = atari.long_jobs()
     assert (long.key, long.seed) == ("RECODE-FRAME_long__seed0", 0)
     assert atari.config_of("none", 0).agent == "MEME"
@@ -195,9 +199,12 @@ def test_predicting_by_cells_is_the_presets_and_the_encoder_the_papers():
     stream = replace(small_stream(), observation=frames)
     kinds = {kind: atari_streams.Listener(kind, stream, LAPTOP_ATARI.recode, 0) for kind in STREAM_KINDS}
     assert {kind: type(listener.learning) for kind, listener in kinds.items()} == STREAM_KINDS
+    trainers = {kind: listener.trainer.config for kind, listener in kinds.items()}
+    assert trainers.pop("ap by cells") == trainers.pop("ap by cells, often") == LAPTOP_ATARI.trainer
+    assert set(trainers.values()) == {LAPTOP.trainer}
 
 
-@pytest.mark.parametrize("kind", ["frame", "ap by cells", "ap, fast bandwidth", "rnd"])
+@pytest.mark.parametrize("kind", ["frame", "ap by cells", "ap, fast bandwidth", "rnd", "ap by cells, often"])
 def test_a_stream_is_heard_and_judged(monkeypatch, kind):
     preset = replace(
         LAPTOP_ATARI,
@@ -219,7 +226,8 @@ def test_a_stream_is_heard_and_judged(monkeypatch, kind):
     assert ("class_accuracy" in last) == kind.startswith("ap")
     assert ("identification" in last) == ("noise" in last) == ("moved" in last) == (kind != "rnd")
     assert kind == "rnd" or "moved" not in measured["rows"][0]
-    assert last["updates"] == (0 if kind == "frame" else 40 - 17)
+    times = {"frame": 0, "ap by cells, often": atari_streams.OFTEN}.get(kind, 1)
+    assert last["updates"] == times * (40 - 17)
     described = [{**measured, "kind": kind, "num_actions": 3, "seed": 0}]
     assert len(atari_streams.describe(described)) == 2
 
