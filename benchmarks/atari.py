@@ -1,9 +1,10 @@
-"""How fast the `laptop-atari` preset trains: steps per CPU second, by replay ratio.
+"""How fast the `laptop-atari` preset trains, by replay ratio, and what processes gain.
 
     python -m benchmarks.atari                       # writes results/atari/speed.json
 
-CPU time is that of all threads together, so it can be compared on a machine that does other work. Ratios
-take turns. Starting the emulators and the steps before learning starts are left out.
+CPU time is that of all threads together, so it can be compared on a machine that does other work. What
+processes gain is seen by the clock alone: it takes a machine that does nothing else. Settings take turns.
+Starting the emulators and the steps before learning starts are left out.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from softcount.config import with_fields
+from softcount.config import RunConfig, with_fields
+from softcount.envs.make import make
 from softcount.launch.local import LocalLoop
 from softcount.measure.machine import machine
 from softcount.presets import LAPTOP_ATARI, suited
 from softcount.runs.run import make_loop
+from softcount.types import DiscreteActions, VectorEnv
 
 BEFORE_LEARNING = 3_000
 RATIOS = (2.0, 4.0, 8.0)
+PROCESSES = (1, 2)
 
 
 def take_turn(loop: LocalLoop, steps: int) -> dict[str, Any]:
@@ -39,6 +44,37 @@ def take_turn(loop: LocalLoop, steps: int) -> dict[str, Any]:
         "seconds": round(time.monotonic() - started, 2),
         "steps_per_cpu_second": round((loop.num_steps - num) / cpu_seconds),
     }
+
+
+def time_emulators(env: VectorEnv, steps: int) -> int:
+    """Plays at random; returns steps per second of the clock."""
+    assert isinstance(env.action_spec, DiscreteActions)
+    rng, num_calls = np.random.default_rng(0), steps // env.num_envs
+    started = time.monotonic()
+    for _ in range(num_calls):
+        env.step(rng.integers(env.action_spec.num, size=env.num_envs))
+    return round(num_calls * env.num_envs / (time.monotonic() - started))
+
+
+def time_processes(config: RunConfig, turns: int, steps: int) -> dict[str, list[dict[str, Any]]]:
+    """Times emulators alone and whole training, learner on a thread, by the number of processes."""
+    envs, loops = {}, {}
+    for num in PROCESSES:
+        options: dict[str, Any] = {**config.env_options, "num_processes": num}
+        envs[num] = make(config.env, config.num_envs, **options)
+        loops[num] = make_loop(replace(config, env_options=options, overlap=True))
+        envs[num].reset()
+        take_turn(loops[num], BEFORE_LEARNING)
+    found: dict[str, list[dict[str, Any]]] = {"emulators": [], "training": []}
+    for turn in range(turns):
+        for num in PROCESSES:
+            took = take_turn(loops[num], steps)
+            speed = round(took["steps"] / took["seconds"])
+            found["training"].append({"turn": turn, "processes": num, "steps_per_second": speed})
+            speed = time_emulators(envs[num], 4 * steps)
+            found["emulators"].append({"turn": turn, "processes": num, "steps_per_second": speed})
+            print(found["training"][-1], found["emulators"][-1], flush=True)
+    return found
 
 
 def main() -> None:
@@ -59,7 +95,8 @@ def main() -> None:
         for ratio, loop in loops.items():
             turns.append({"turn": turn, "replay_ratio": ratio, **take_turn(loop, arguments.steps)})
             print(turns[-1], flush=True)
-    content = {"machine": machine(), "agent": config.agent, "turns": turns}
+    processes = time_processes(config, arguments.turns, arguments.steps)
+    content = {"machine": machine(), "agent": config.agent, "turns": turns, "processes": processes}
     arguments.out.write_text(json.dumps(content, indent=1) + "\n")
 
 

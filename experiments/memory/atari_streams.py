@@ -164,6 +164,7 @@ class Listener:
             row.update(self._moved())
         if hasattr(self.learning, "logits"):
             row["class_accuracy"] = class_accuracy(self.learning, self.stream)
+            row["accuracy"] = self.trainer.accuracy.value
         return {name: round(value, 4) for name, value in row.items()}
 
     def _moved(self) -> dict[str, float]:

@@ -203,35 +203,3 @@ def test_an_unknown_action_or_death_is_named():
         Atari(AtariConfig(actions=("NOOP", "LFET")))
     with pytest.raises(ValueError, match="how hero shows a death is not known; expected montezuma"):
         Atari(AtariConfig(game="hero", skip_deaths=True))
-
-
-def test_threads_change_nothing():
-    options = {**SMALL, "max_noops": 3}
-    envs = [make("atari/montezuma_revenge", num_envs=5, seed=2, num_threads=n, **options) for n in (1, 3)]
-    rows = [env.reset() for env in envs]
-    rng = np.random.default_rng(0)
-    for t in range(60):
-        for ours, theirs in zip(*rows):
-            assert np.array_equal(ours, theirs)
-        if t == 30:  # what was saved on one thread goes on with three, and the other way round
-            states = [env.get_state() for env in envs]
-            for env, state in zip(envs, reversed(states)):
-                env.set_state(state)
-        actions = rng.integers(6, size=5)
-        rows = [env.step(actions) for env in envs]
-    assert envs[0].num_frames == envs[1].num_frames
-    for env in envs:
-        env.close()
-
-
-def test_an_error_on_a_thread_arrives_and_wrong_numbers_are_named():
-    env = make("atari/montezuma_revenge", num_envs=2, num_threads=2)
-    env.reset()
-    env.envs[1]._is_over = True
-    with pytest.raises(RuntimeError, match="no episode is running; call reset before step"):
-        env.step(np.zeros(2, np.int64))
-    env.close()
-    with pytest.raises(ValueError, match="num_threads is 0; expected a whole number of at least 1"):
-        make("atari/montezuma_revenge", num_threads=0)
-    with pytest.raises(ValueError, match="MiniGridConfig has no option 'num_threads'"):
-        make("minigrid/MultiRoom-N6-v0", num_threads=2)

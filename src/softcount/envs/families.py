@@ -63,7 +63,6 @@ class Family:
     all_names: Callable[[str], list[str]] | None = None  # every name that works beside one like this
     build_vector: Callable[..., VectorEnv] | None = None  # (rest, num_envs, seed, options) instead of `build`
     remedy: str = ""  # what makes it available, where installing the extra does not
-    steps_on_threads: bool = False  # whether the option `num_threads` makes copies step side by side
 
     @property
     def is_installed(self) -> bool:
@@ -193,7 +192,6 @@ FAMILIES = {
         EIGHT_GAMES,
         _atari,
         _all_games,
-        steps_on_threads=True,
     ),
     "minigrid": Family(
         "MiniGrid",

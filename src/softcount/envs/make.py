@@ -13,8 +13,9 @@
 
 Options are the fields of the family's config. `noisy-` before a name with images adds a
 panel of noise: `noisy-atari/montezuma_revenge`, `noisy-disco-maze`; its option `noise` says of which
-kind (see `noise`). `listing()` says what
-is there and what to install for the rest; an unknown name or option suggests the nearest.
+kind (see `noise`). `num_processes`, an option of all families that are stepped copy by copy, shares copies
+out to processes (see `processes`). `listing()` says what is there and what to install for the rest; an
+unknown name or option suggests the nearest.
 
 Commas make a list of tasks, colons give a task options of its own, and `family/all` stands
 for all names that a family lists: `disco-maze:layout=1,disco-maze:layout=2`, `minigrid/all`.
@@ -26,6 +27,7 @@ from __future__ import annotations
 import ast
 import re
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from softcount.envs.disco_maze import DiscoMaze, DiscoMazeConfig
@@ -37,10 +39,12 @@ from softcount.types import ActionSpec, ObservationSpec, VectorEnv
 if TYPE_CHECKING:
     import gymnasium
 
+    from softcount.envs.vector import GymnasiumVector
+
 NOISY = "noisy-"
 ALL = "all"
-THREADS = "num_threads"
-"""Option of families that let go of Python's lock: on how many threads copies are stepped."""
+PROCESSES = "num_processes"
+"""Option of all that is stepped copy by copy: into how many processes the copies are shared out."""
 Option: TypeAlias = bool | int | float | str | tuple[bool | int | float | str, ...]
 """What an option of an environment can be."""
 
@@ -255,15 +259,30 @@ def _build(name: str, num_envs: int, seed: int, options: dict[str, Any], first_c
     family, rest = _find(name)
     if family.build_vector is not None:
         return family.build_vector(rest, num_envs, seed, options)
+    own = dict(options)
+    num_processes = own.pop(PROCESSES, 1)
+    if not isinstance(num_processes, int) or isinstance(num_processes, bool) or num_processes < 1:
+        raise ValueError(f"{PROCESSES} is {num_processes!r}; expected a whole number of at least 1")
+    build = partial(_build_copies, name, seed, own, first_copy)
+    if num_processes == 1:
+        return build(0, num_envs)
+    from softcount.envs.processes import ProcessVector
+
+    return ProcessVector(build, num_envs=num_envs, num_processes=num_processes)
+
+
+def _build_copies(
+    name: str, seed: int, options: dict[str, Any], first_copy: int, start: int, num: int
+) -> GymnasiumVector:
+    """Builds copies of one task one by one, from `start` on; those already built are closed if one fails."""
     from softcount.envs.vector import GymnasiumVector
 
-    num_threads = options.get(THREADS, 1) if family.steps_on_threads else 1
-    own = {name: x for name, x in options.items() if not (family.steps_on_threads and name == THREADS)}
+    family, rest = _find(name)
     envs: list[gymnasium.Env[Any, Any]] = []
     try:
-        for i in range(num_envs):
-            envs.append(family.build(rest, first_copy + i, own))
-        return GymnasiumVector(envs, seed=seed, num_threads=num_threads)
+        for i in range(num):
+            envs.append(family.build(rest, first_copy + start + i, options))
+        return GymnasiumVector(envs, seed=seed, first_copy=start)
     except BaseException:
         for env in envs:
             env.close()

@@ -1,8 +1,5 @@
 """Turns Gymnasium environments into the project's vector environment, in one process.
 
-Copies may be stepped on several threads, which helps where they let go of Python's lock, as emulators do.
-Each copy has its own state and generator, so threads change the speed and nothing else.
-
 Gymnasium ends an episode with `terminated` or `truncated` and wants `reset` next. Here
 the true final observation is an ordinary row with `is_last`, the action given there is
 ignored, and the next row of that copy is the FIRST of a new episode; so no observation
@@ -14,7 +11,6 @@ Ground truth for measurement comes from `info["place"]` where an environment rep
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium
@@ -36,12 +32,11 @@ class GymnasiumVector:
     """
 
     def __init__(
-        self, envs: Sequence[gymnasium.Env[Any, Any]], *, seed: int = 0, num_threads: int = 1
+        self, envs: Sequence[gymnasium.Env[Any, Any]], *, seed: int = 0, first_copy: int = 0
     ) -> None:
+        """Takes copies; `first_copy` is the number of the first where others of them live elsewhere."""
         if not envs:
             raise ValueError("no environments were given; expected at least one")
-        if not isinstance(num_threads, int) or num_threads < 1:
-            raise ValueError(f"num_threads is {num_threads!r}; expected a whole number of at least 1")
         for i, env in enumerate(envs):
             if env.observation_space != envs[0].observation_space or env.action_space != envs[0].action_space:
                 raise ValueError(f"the spaces of copy {i} differ from those of copy 0; expected equal copies")
@@ -57,9 +52,7 @@ class GymnasiumVector:
         self._seed: int | None = seed
         self._is_over = np.ones(self.num_envs, bool)
         self._action_space = envs[0].action_space
-        shares = np.array_split(np.arange(self.num_envs), min(num_threads, self.num_envs))
-        self._shares = [share.tolist() for share in shares]  # copies that one thread steps
-        self._pool = ThreadPoolExecutor(len(shares), "envs") if len(shares) > 1 else None
+        self._first_copy = first_copy
 
     @property
     def map_shape(self) -> tuple[int, int] | None:
@@ -114,8 +107,6 @@ class GymnasiumVector:
 
     def close(self) -> None:
         """Closes every copy."""
-        if self._pool is not None:
-            self._pool.shutdown()
         for env in self.envs:
             env.close()
 
@@ -126,21 +117,13 @@ class GymnasiumVector:
         is_over = np.zeros(self.num_envs, bool)
         observations: list[Any] = [None] * self.num_envs
         infos: list[dict[str, Any]] = [{}] * self.num_envs
-
-        def advance(copies: list[int]) -> None:
-            for i in copies:
-                if is_first[i]:
-                    observations[i], infos[i] = self.envs[i].reset(seed=seeds[i])
-                else:
-                    row = self.envs[i].step(actions[i])
-                    observations[i], reward[i], is_terminal[i], is_cut, infos[i] = row
-                    is_over[i] = is_terminal[i] or is_cut
-
-        if self._pool is None:
-            advance(self._shares[0])
-        else:
-            for done in [self._pool.submit(advance, share) for share in self._shares]:
-                done.result()
+        for i, env in enumerate(self.envs):
+            if is_first[i]:
+                observations[i], infos[i] = env.reset(seed=seeds[i])
+            else:
+                row = env.step(actions[i])
+                observations[i], reward[i], is_terminal[i], is_cut, infos[i] = row
+                is_over[i] = is_terminal[i] or is_cut
         self._is_over = is_over
         place = np.array([info["place"] for info in infos], np.int64) if "place" in infos[0] else None
         return TimeStep(
@@ -150,9 +133,10 @@ class GymnasiumVector:
     def _next_seeds(self) -> list[int | None]:
         if self._seed is None:
             return [None] * self.num_envs
-        seeds = np.random.SeedSequence(self._seed).generate_state(self.num_envs).tolist()
+        last = self._first_copy + self.num_envs
+        seeds = np.random.SeedSequence(self._seed).generate_state(last)[self._first_copy :]
         self._seed = None
-        return list(seeds)
+        return list(seeds.tolist())
 
 
 def _attribute(env: gymnasium.Env[Any, Any], name: str) -> Any:

@@ -58,7 +58,7 @@ class TrainerConfig:
     slow_step: float = 0.005
     """s, the share by which the slow copy follows each update."""
     slow_power: float = 1.0
-    """p: until its share has fallen to s it is p / (n + p), a mean that weighs update i by about i^(p − 1)."""
+    """p: until its share has fallen to s it is p / (n + p), a mean in which update i weighs about i^(p−1)."""
 
     def __post_init__(self) -> None:
         check_fields(

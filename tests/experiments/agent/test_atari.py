@@ -223,7 +223,7 @@ def test_a_stream_is_heard_and_judged(monkeypatch, kind):
     assert [moment["step"] for moment in measured["rows"]] == (steps[2:] if kind == "rnd" else steps)
     assert measured["num_places"] == 5
     last = measured["rows"][-1]
-    assert ("class_accuracy" in last) == kind.startswith("ap")
+    assert ("class_accuracy" in last) == ("accuracy" in last) == kind.startswith("ap")
     assert ("identification" in last) == ("noise" in last) == ("moved" in last) == (kind != "rnd")
     assert kind == "rnd" or "moved" not in measured["rows"][0]
     times = {"frame": 0, "ap by cells, often": atari_streams.OFTEN}.get(kind, 1)

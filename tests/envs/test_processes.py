@@ -1,0 +1,125 @@
+"""Copies in processes of their own are the copies of one process: rows, states, errors."""
+
+import os
+import signal
+from multiprocessing import active_children
+
+import numpy as np
+import pytest
+
+from softcount.envs.make import make
+from softcount.envs.processes import ProcessVector
+
+SMALL = {"size": (42, 40), "max_noops": 3, "max_steps": 25, "actions": ("NOOP", "LEFT", "RIGHT", "FIRE")}
+GAME = "atari/montezuma_revenge"
+
+
+@pytest.fixture
+def envs():
+    """Five copies here, and the same in three processes."""
+    made = [make(GAME, num_envs=5, seed=2, num_processes=n, **SMALL) for n in (1, 3)]
+    yield made
+    for env in made:
+        env.close()
+
+
+def equal(ours, theirs):
+    assert type(ours) is type(theirs)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert getattr(mine, "dtype", None) == getattr(other, "dtype", None)
+        assert np.array_equal(mine, other)
+
+
+def test_processes_change_nothing(envs):
+    here, elsewhere = envs
+    assert isinstance(elsewhere, ProcessVector)
+    for name in ("observation_spec", "action_spec", "num_places", "task_names", "map_shape", "num_envs"):
+        assert getattr(here, name) == getattr(elsewhere, name), name
+    assert np.array_equal(here.task_ids, elsewhere.task_ids)
+    rows = [env.reset() for env in envs]
+    rng = np.random.default_rng(0)
+    ends = 0
+    for t in range(60):
+        equal(*rows)
+        if t == 30:  # what was saved in one process goes on in three, and the other way round
+            states = [env.get_state() for env in envs]
+            assert np.array_equal(states[0]["is_over"], states[1]["is_over"])
+            for env, state in zip(envs, reversed(states), strict=True):
+                env.set_state(state)
+        actions = rng.integers(4, size=5)
+        rows = [env.step(actions) for env in envs]
+        ends += int(rows[0].is_last.sum())
+    assert ends >= 10  # also across episodes, whose no-ops are drawn by each copy
+    assert here.num_frames == elsewhere.num_frames > 4 * 50 * 5
+    assert [here.cell_of(place) for place in (0, 300)] == [elsewhere.cell_of(place) for place in (0, 300)]
+    equal(*[env.reset(seed=7) for env in envs])
+
+
+def test_copies_differ_from_each_other(envs):
+    """Each has a seed of its own: they do not all begin with the same number of no-ops."""
+    _, elsewhere = envs
+    elsewhere.reset()
+    frames = [state["num_frames"] for state in elsewhere.get_state()["envs"]]
+    assert len(frames) == 5
+    assert len(set(frames)) > 1
+
+
+def test_an_error_of_a_copy_arrives_and_the_others_still_answer(envs):
+    _, elsewhere = envs
+    elsewhere.reset()
+    with pytest.raises(ValueError, match="expected"):
+        elsewhere.step(np.full(5, 4))
+    with pytest.raises(TypeError):
+        elsewhere._ask("cell_of", [(0,), ("nowhere",), (0,)])
+    assert elsewhere.step(np.zeros(5, np.int64)).reward.shape == (5,)
+
+
+def test_a_state_of_other_copies_is_refused(envs):
+    here, elsewhere = envs
+    here.reset()
+    state = here.get_state()
+    with pytest.raises(ValueError, match="the state is of 4 copies; expected 5"):
+        elsewhere.set_state({**state, "envs": state["envs"][:4]})
+
+
+def test_a_killed_process_is_named(envs):
+    _, elsewhere = envs
+    elsewhere.reset()
+    os.kill(elsewhere._workers[1].process.pid, signal.SIGKILL)
+    elsewhere._workers[1].process.join()
+    with pytest.raises(RuntimeError, match="the process of copies 2 to 3 has ended, exit code -9; a run"):
+        elsewhere.step(np.zeros(5, np.int64))
+
+
+def test_what_cannot_be_built_is_said_and_leaves_no_process():
+    with pytest.raises(ValueError, match="no action is called 'LFET'"):
+        make(GAME, num_envs=2, num_processes=2, actions=("LFET",))
+    assert not active_children()
+    for wrong in (0, 1.5, True):
+        with pytest.raises(
+            ValueError, match=f"num_processes is {wrong}; expected a whole number of at least 1"
+        ):
+            make(GAME, num_processes=wrong)
+
+
+def test_closing_ends_the_processes():
+    env = make(GAME, num_envs=2, num_processes=7, **SMALL)  # no more processes than copies
+    assert len(active_children()) == 2
+    env.close()
+    assert not active_children()
+
+
+def test_other_worlds_lists_of_tasks_and_noise_are_shared_out_too():
+    name = f"noisy-{GAME}"
+    here, elsewhere = (make(name, num_envs=2, seed=1, num_processes=n, **SMALL) for n in (1, 2))
+    equal(here.reset(), elsewhere.reset())
+    assert here.map_shape == elsewhere.map_shape
+    here.close()
+    elsewhere.close()
+    tasks = "gym/CartPole-v1,gym/CartPole-v1:sutton_barto_reward=true"
+    here, elsewhere = (make(tasks, num_envs=4, seed=1, num_processes=n) for n in (1, 2))
+    equal(here.reset(), elsewhere.reset())
+    for _ in range(30):
+        actions = np.array([0, 1, 0, 1])
+        equal(here.step(actions), elsewhere.step(actions))
+    elsewhere.close()
