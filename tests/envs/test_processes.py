@@ -2,7 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from multiprocessing import active_children
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,3 +127,35 @@ def test_other_worlds_lists_of_tasks_and_noise_are_shared_out_too():
         actions = np.array([0, 1, 0, 1])
         equal(here.step(actions), elsewhere.step(actions))
     elsewhere.close()
+
+
+KILLED = """
+import os, signal
+from softcount.envs.make import make
+if __name__ == "__main__":
+    env = make("gym/CartPole-v1", num_envs=2, num_processes=2)
+    print(*(worker.process.pid for worker in env._workers), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_processes_end_with_the_one_that_asks_them(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    left = {int(pid) for pid in done.stdout.split()}
+    assert len(left) == 2
+    until = time.monotonic() + 20
+    while left and time.monotonic() < until:
+        left = {pid for pid in left if not is_over(pid)}
+        time.sleep(0.1)
+    assert not left
+
+
+def is_over(pid):
+    """Whether a process is gone, or dead and only waits for somebody to take note."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
