@@ -93,6 +93,7 @@ def test_a_killed_process_is_named(envs):
     elsewhere._workers[1].process.join()
     with pytest.raises(RuntimeError, match="the process of copies 2 to 3 has ended, exit code -9; a run"):
         elsewhere.step(np.zeros(5, np.int64))
+    assert elsewhere.cell_of(0) == envs[0].cell_of(0)  # nobody reads the answer to an earlier question
 
 
 def test_what_cannot_be_built_is_said_and_leaves_no_process():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from threading import Lock
@@ -106,20 +106,16 @@ class ProcessVector:
             worker.end()
 
     def _ask(self, name: str, arguments: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """Asks all processes at once and waits for all of them; the first error is raised here."""
+        """Asks all processes at once and takes all their answers; then the first error is raised here."""
+        given = arguments or [()] * len(self._workers)
         with self._lock:
-            for i, worker in enumerate(self._workers):
-                worker.ask(name, *(arguments[i] if arguments else ()))
-            answers: list[Any] = []
-            errors: list[Exception] = []
-            for worker in self._workers:
-                try:
-                    answers.append(worker.answer())
-                except Exception as error:
-                    errors.append(error)
-        if errors:
-            raise errors[0]
-        return answers
+            for worker, own in zip(self._workers, given, strict=True):
+                worker.ask(name, *own)
+            answers = [worker.try_answer() for worker in self._workers]
+        for is_good, content in answers:
+            if not is_good:
+                raise content
+        return [content for _, content in answers]
 
 
 class _Worker:
@@ -134,19 +130,22 @@ class _Worker:
         other.close()  # so that the end of the process is the end of the connection
 
     def ask(self, name: str, *arguments: Any) -> None:
-        try:
+        with suppress(OSError):  # a process that has ended says so when its answer is taken
             self.connection.send((name, arguments))
-        except OSError:
-            raise self._ended() from None
 
     def answer(self) -> Any:
-        try:
-            is_good, content = self.connection.recv()
-        except (EOFError, OSError):
-            raise self._ended() from None
+        is_good, content = self.try_answer()
         if is_good:
             return content
         raise content
+
+    def try_answer(self) -> tuple[bool, Any]:
+        """Returns whether all is well, and what was asked for or else the error."""
+        try:
+            answer: tuple[bool, Any] = self.connection.recv()
+        except (EOFError, OSError):
+            return False, self._ended()
+        return answer
 
     def end(self) -> None:
         self.process.join(timeout=10)
