@@ -11,7 +11,7 @@ import numpy as np
 from experiments.agent.atari_runs import FOLDER, STEPS, atari_config, job
 from experiments.drawing import WIDTH, colours_of, draw_steps, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
-from experiments.jobs import SEEDS, Job, Row
+from experiments.jobs import SEEDS, Job, Row, by
 from softcount.bonuses.surprise import SurpriseConfig
 from softcount.config import RunConfig, with_fields
 from softcount.envs.atari_places import MontezumaPlaces
@@ -26,6 +26,11 @@ OTHER_BETA = 0.2
 LONG_SECONDS = 7200.0
 CHANGE = "change_"
 """Begins the names of runs that differ from the preset."""
+HEADER = (
+    "| run | seed | rooms, and the step each was first seen | CPU minutes to the second | positions | keys"
+    " | rewards a game | steps | frames | CPU minutes |"
+)
+"""Rewards a game are those of the last evaluation: a key is one, a door another."""
 KEY = "100"
 """What the first key is worth."""
 
@@ -101,25 +106,29 @@ def plot(rows: Sequence[Row]) -> Any:
 
 
 def describe(rows: Sequence[Row]) -> list[str]:
-    """A line a run: rooms and when they were found, positions, keys, frames and CPU seconds."""
-    return [_line(row) for row in rows]
+    """A table, a line a run: rooms and when they were found, positions, keys, games, steps and time."""
+    lines = [_line(row) for group in by(rows, "name").values() for row in group]
+    return [HEADER, "|" + "---|" * (HEADER.count("|") - 1), *lines]
 
 
 def _line(row: Row) -> str:
-    rooms, last, keys = first_steps(row), row["rows"][-1], keys_of(row)
-    first_key = next((report["step"] for report, num in zip(row["rows"], keys) if num), None)
-    later = ", ".join(f"room {room} at {step:,}" for room, step in list(rooms.items())[1:])
-    return (
-        f"{label_of(row)}, seed {row['seed']}: {_number(len(rooms), 'room')}"
-        + (f" ({later})" if later else "")
-        + f", {len(row['places'])} positions, {_number(keys[-1], 'key')}"
-        + (f" (the first before {first_key:,})" if first_key else "")
-        + f"; {row['steps']:,} steps, {last['frames']:,} frames, {row['cpu_seconds']:,.0f} CPU seconds"
+    (start, _), *later = first_steps(row).items()
+    rooms = ", ".join([str(start), *(f"{room} ({step:,})" for room, step in later)])
+    minutes = next((r["cpu_seconds"] / 60 for r in row["rows"] if later and r["step"] >= later[0][1]), None)
+    games = [r["evaluation_return"] for r in row["rows"] if r["evaluation_return"] is not None]
+    cells = (
+        label_of(row),
+        row["seed"],
+        rooms,
+        "-" if minutes is None else f"{minutes:.0f}",
+        len(row["places"]),
+        f"{keys_of(row)[-1]:,}",
+        f"{games[-1]:.1f}" if games else "-",
+        f"{row['steps']:,}",
+        f"{row['rows'][-1]['frames']:,}",
+        f"{row['cpu_seconds'] / 60:.0f}",
     )
-
-
-def _number(num: int, name: str) -> str:
-    return f"{num} {name}" if num == 1 else f"{num} {name}s"
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def plot_map(rows: Sequence[Row]) -> Any:

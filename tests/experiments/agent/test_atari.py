@@ -35,15 +35,21 @@ TINY = DqnConfig(channels=(2,), kernels=(6,), strides=(6,), hidden_sizes=())
 def row(name="RECODE-FRAME", seed=0):
     """A run that started in room 1, got the key, and left through the door to room 2."""
     reports = [
-        {"step": 10, "points": {}, "frames": 55},
-        {"step": 20, "points": {"100": 1}, "frames": 99},
-        {"step": 30, "points": {"100": 3, "300": 1}, "frames": 150},
+        {"step": 10, "points": {}, "frames": 55, "cpu_seconds": 40.0, "evaluation_return": None},
+        {"step": 20, "points": {"100": 1}, "frames": 99, "cpu_seconds": 80.0, "evaluation_return": 1.5},
+        {
+            "step": 30,
+            "points": {"100": 3, "300": 1},
+            "frames": 150,
+            "cpu_seconds": 130.0,
+            "evaluation_return": None,
+        },
     ]
     return {
         "name": name,
         "seed": seed,
         "steps": 30,
-        "cpu_seconds": 12.3,
+        "cpu_seconds": 130.0,
         "rows": reports,
         "places": [280, 281, 560, 561, 0],
         "first_seen": [1, 4, 25, 29, 27],
@@ -53,11 +59,10 @@ def row(name="RECODE-FRAME", seed=0):
 def test_rooms_are_dated_by_their_first_place_and_keys_by_the_report():
     assert atari.first_steps(row()) == {1: 1, 2: 25, 0: 27}
     assert atari.keys_of(row()) == [0, 1, 3]
-    (line,) = atari.describe([row()])
-    assert line == (
-        "RECODE-FRAME, seed 0: 3 rooms (room 2 at 25, room 0 at 27), 5 positions, 3 keys "
-        "(the first before 20); 30 steps, 150 frames, 12 CPU seconds"
-    )
+    header, _, line, stayed = atari.describe([row(), {**row("COUNT", 1), "places": [280], "first_seen": [1]}])
+    assert line == "| RECODE-FRAME | 0 | 1, 2 (25), 0 (27) | 2 | 5 | 3 | 1.5 | 30 | 150 | 2 |"
+    assert stayed == "| true counts | 1 | 1 | - | 1 | 3 | 1.5 | 30 | 150 | 2 |"
+    assert header.count("|") == line.count("|")
     assert len(atari.plot([row(), row("COUNT", 1)]).axes) == 3
     names = [atari.label_of(row(name)) for name in ("COUNT", "RECODE-FRAME_long", "change_all_pay")]
     assert names == ["true counts", "RECODE-FRAME", "all pay"]

@@ -1,5 +1,7 @@
 """The way from our setting to the paper's protocol ends at the paper's protocol."""
 
+from itertools import pairwise
+
 import pytest
 
 from experiments.agent import atari_changes, atari_protocol
@@ -18,7 +20,7 @@ def test_the_last_step_is_the_papers_protocol_and_the_first_is_a_run_of_the_chan
 
 def test_each_step_keeps_what_came_before_and_changes_its_own_options_alone():
     steps = [*atari_protocol.STEPWISE]
-    for before, step in zip(steps, steps[1:]):
+    for before, step in pairwise(steps):
         found = changes(atari_protocol.config_of(before), atari_protocol.config_of(step))
         own = {f"env_options.{name}" for name in atari_protocol.STEPWISE[step]}
         if step == steps[-1]:
