@@ -12,8 +12,7 @@ from experiments.agent.atari_runs import FOLDER, STEPS, atari_config, job
 from experiments.drawing import WIDTH, colours_of, draw_steps, legend_beside, new_figure, steps_below
 from experiments.figure import Figure
 from experiments.jobs import SEEDS, Job, Row, by
-from softcount.bonuses.surprise import SurpriseConfig
-from softcount.config import RunConfig, with_fields
+from softcount.config import RunConfig
 from softcount.envs.atari_places import MontezumaPlaces
 from softcount.measure.coverage import Coverage, plot_heat_map
 
@@ -21,8 +20,6 @@ AGENTS = ("RECODE-FRAME", "COUNT", "RND", "RECODE-AP", "EMM-FRAME", "none", "NGU
 THRICE = ("RECODE-FRAME", "RND", "RECODE-AP")
 LABELS = {"COUNT": "true counts", "none": "no bonus", "RECODE-FRAME_long": "RECODE-FRAME"}
 CELLS = MontezumaPlaces.rows * MontezumaPlaces.columns
-OTHER_BETA = 0.2
-"""β of bonuses whose pay is not lowered by its mean: true counts, and NGU as its paper has it."""
 LONG_SECONDS = 7200.0
 CHANGE = "change_"
 """Begins the names of runs that differ from the preset."""
@@ -36,16 +33,8 @@ KEY = "100"
 
 
 def config_of(agent: str, seed: int) -> RunConfig:
-    """The preset for a bonus; its β suits pay above the mean, so bonuses without have a β of their own."""
-    config = atari_config("MEME" if agent == "none" else f"MEME-{agent}", seed)
-    above_mean = config.recode.normaliser
-    if agent.startswith("RECODE"):
-        return config
-    if agent == "RND":  # its errors never end either: it too is paid what is above their mean
-        return replace(config, surprise=SurpriseConfig(normaliser=above_mean))
-    if agent == "EMM-FRAME":
-        return replace(config, episodic=replace(config.episodic, normaliser=above_mean))
-    return with_fields(config, {"meme.loss.beta_max": OTHER_BETA})
+    """The preset as it suits a bonus (`presets.suited`)."""
+    return atari_config("MEME" if agent == "none" else f"MEME-{agent}", seed)
 
 
 def jobs() -> list[Job]:

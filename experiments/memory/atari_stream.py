@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from experiments.agent.atari_runs import atari_config
+from softcount.config import with_fields
 from softcount.envs.atari import Atari
 from softcount.runs.run import make_loop
 from softcount.types import Array, Sequence, Step
@@ -21,6 +22,8 @@ from softcount.types import Array, Sequence, Step
 RUNS = Path("runs/atari")
 STEPS = 60_000
 SEED = 3
+BETA = 0.05
+"""β of the agent that is recorded: what suits RECODE there, not what suits true counts best."""
 PROBE_EVERY, PROBES_AT_ONCE = 1500, 12
 
 
@@ -83,7 +86,7 @@ def recorded(num_actions: int) -> Stream:
 
 def record(num_actions: int, steps: int = STEPS) -> dict[str, Array]:
     """Trains an agent with true counts and keeps every row that it sees."""
-    config = atari_config("MEME-COUNT", SEED)
+    config = with_fields(atari_config("MEME-COUNT", SEED), {"meme.loss.beta_max": BETA})
     if num_actions == 18:
         config = replace(config, env_options={**config.env_options, "actions": ()})
     loop = make_loop(replace(config, overlap=False))

@@ -17,6 +17,7 @@ from softcount.agents.vmpo.loss import LossConfig as VmpoLossConfig
 from softcount.agents.vmpo.network import NetworkConfig as VmpoNetworkConfig
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.bonuses.recode import RecodeBonusConfig
+from softcount.bonuses.surprise import SurpriseConfig
 from softcount.config import MemeRunConfig, RunConfig
 from softcount.fitting import SMALL_DQN, Spaces, fit
 from softcount.memory import RecodeConfig
@@ -27,7 +28,7 @@ from softcount.representations.embedding import EmbeddingConfig
 from softcount.representations.make import GRID, GRID_TRAINER, RepresentationConfig
 from softcount.representations.rnd import NGU_RND, RndConfig
 from softcount.representations.trainer import TrainerConfig
-from softcount.taxonomy import parse
+from softcount.taxonomy import Recipe, parse
 from softcount.torsos import GridConfig, MlpConfig, SmallConfig
 
 ATARI = RunConfig(
@@ -168,6 +169,9 @@ LAPTOP_ATARI = replace(
 )
 """Montezuma's Revenge on one core; each field is explained in `docs/atari.md`."""
 
+OTHER_BETA = 0.2
+"""β there of bonuses whose pay is not lowered by its mean."""
+
 VMPO_DM_HARD_8 = replace(
     DM_HARD_8,
     agent="VMPO-RECODE-AP",
@@ -236,7 +240,7 @@ def suited(preset: RunConfig, agent: str, spaces: Spaces | None = None) -> RunCo
     Episodic bonuses are not relabelled: they depend on the episode. A predictor learns as in its paper, at
     a constant rate and without a slow copy, which are there to let an embedding settle. At the paper's
     scale NGU's predictor has NGU's sizes. V-MPO has presets of its own for the same worlds. Atoms need not
-    follow FRAME, which never changes.
+    follow FRAME, which never changes. On a laptop's Atari rivals are paid as RECODE is, where they can be.
 
     >>> suited(LAPTOP, "MEME-RECODE-AP") == LAPTOP, suited(LAPTOP, "MEME-NGU-AP").meme.relabel
     (True, False)
@@ -246,6 +250,8 @@ def suited(preset: RunConfig, agent: str, spaces: Spaces | None = None) -> RunCo
         preset = next((own for other, own in VMPO_FOR if preset is other), preset)
     if spaces is not None:
         return fit(suited(preset, agent), spaces)
+    if preset is LAPTOP_ATARI:
+        preset = _laptop_atari_for(recipe)
     config = replace(preset, agent=agent)
     if recipe.representation == "frame":
         config = replace(config, recode=replace(preset.recode, reembed_every=0))
@@ -260,3 +266,19 @@ def suited(preset: RunConfig, agent: str, spaces: Spaces | None = None) -> RunCo
     plain = TrainerConfig()
     decay = preset.trainer.optimiser.weight_decay
     return replace(config, trainer=replace(plain, optimiser=replace(plain.optimiser, weight_decay=decay)))
+
+
+def _laptop_atari_for(recipe: Recipe) -> RunConfig:
+    """`laptop-atari` for a bonus: paid above its mean as RECODE is, or with a β of its own. Decision 566.
+
+    BYOL-Explore is paid so by itself. True counts fade, and NGU's product has a unit of its own.
+    """
+    preset, above_mean = LAPTOP_ATARI, LAPTOP_ATARI.recode.normaliser
+    if recipe.bonus == "recode" or (recipe.bonus, recipe.representation) == ("surprise", "byol"):
+        return preset
+    if recipe.bonus == "surprise":
+        return replace(preset, surprise=SurpriseConfig(normaliser=above_mean))
+    if recipe.bonus == "episodic":
+        return replace(preset, episodic=replace(preset.episodic, normaliser=above_mean))
+    loss = replace(preset.meme.loss, beta_max=OTHER_BETA)
+    return replace(preset, meme=replace(preset.meme, loss=loss))

@@ -190,6 +190,9 @@ def test_all_of_it_is_saved_and_restored():
         ({"size": (84,)}, r"size is \(84,\); expected a height and a width"),
         ({"size": (0, 84)}, r"size is \(0, 84\)"),
         ({"stack": 0}, "stack is 0; expected at least 1"),
+        ({"stack": "a"}, "AtariConfig.stack is 'a'; expected a whole number"),
+        ({"skip_deaths": "no"}, "AtariConfig.skip_deaths is 'no'; expected True or False"),
+        ({"max_steps": 2.5}, r"AtariConfig.max_steps is 2\.5; expected a whole number"),
         ({"actions": "NOOP"}, "actions is 'NOOP'; expected names, such as NOOP,LEFT,RIGHT"),
     ],
 )

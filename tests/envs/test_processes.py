@@ -1,6 +1,7 @@
 """Copies in processes of their own are the copies of one process: rows, states, errors."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from softcount.envs import processes
 from softcount.envs.make import make
 from softcount.envs.processes import ProcessVector
 
@@ -75,6 +77,8 @@ def test_an_error_of_a_copy_arrives_and_the_others_still_answer(envs):
         elsewhere.step(np.full(5, 4))
     with pytest.raises(TypeError):
         elsewhere._ask("cell_of", [(0,), ("nowhere",), (0,)])
+    with pytest.raises(AttributeError, match=r"lambda|local"):  # what cannot be sent is sent to nobody
+        elsewhere._ask("cell_of", [(0,), (lambda: 0,), (0,)])
     assert elsewhere.step(np.zeros(5, np.int64)).reward.shape == (5,)
 
 
@@ -96,6 +100,47 @@ def test_a_killed_process_is_named(envs):
     assert elsewhere.cell_of(0) == envs[0].cell_of(0)  # nobody reads the answer to an earlier question
 
 
+def test_after_an_interrupt_no_old_answer_is_taken_for_a_new_one(envs, monkeypatch):
+    _, elsewhere = envs
+    elsewhere.reset()
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(elsewhere._workers[1], "answer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        elsewhere.step(np.zeros(5, np.int64))
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="was interrupted while its processes answered; make it anew"):
+        elsewhere.step(np.zeros(5, np.int64))
+
+
+def test_a_signal_to_the_whole_group_leaves_the_processes_to_the_one_who_asks(envs):
+    """A scheduler ends a group; the run takes a checkpoint then, and needs its copies for it."""
+    _, elsewhere = envs
+    elsewhere.reset()
+    for worker in elsewhere._workers:
+        os.kill(worker.process.pid, signal.SIGTERM)
+        os.kill(worker.process.pid, signal.SIGINT)
+    assert len(elsewhere.get_state()["envs"]) == 5
+
+
+class Odd(Exception):
+    """Can be packed, and not unpacked."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def test_an_error_that_cannot_travel_says_what_it_said():
+    is_good, error = pickle.loads(processes._failure(Odd("one", "two")))
+    assert not is_good
+    assert type(error) is RuntimeError
+    assert str(error) == "Odd: one and two"
+    is_good, error = pickle.loads(processes._failure(ValueError("plain")))
+    assert type(error) is ValueError
+
+
 def test_what_cannot_be_built_is_said_and_leaves_no_process():
     with pytest.raises(ValueError, match="no action is called 'LFET'"):
         make(GAME, num_envs=2, num_processes=2, actions=("LFET",))
@@ -111,7 +156,10 @@ def test_closing_ends_the_processes():
     env = make(GAME, num_envs=2, num_processes=7, **SMALL)  # no more processes than copies
     assert len(active_children()) == 2
     env.close()
+    env.close()
     assert not active_children()
+    with pytest.raises(RuntimeError, match="the environment is closed; make it anew"):
+        env.reset()
 
 
 def test_other_worlds_lists_of_tasks_and_noise_are_shared_out_too():

@@ -6,7 +6,7 @@ from softcount.bonuses.episodic import EpisodicBonusConfig
 from softcount.bonuses.ngu import NguConfig
 from softcount.bonuses.normalise import NormaliserConfig
 from softcount.config import with_fields
-from softcount.presets import ATARI, ATARI_LETTER, DM_HARD_8, LAPTOP, suited
+from softcount.presets import ATARI, ATARI_LETTER, DM_HARD_8, LAPTOP, LAPTOP_ATARI, suited
 from softcount.representations.rnd import RndConfig
 from softcount.torsos import TORSOS, DqnConfig
 
@@ -194,6 +194,24 @@ def test_what_the_laptop_preset_chose_for_counts_stays_with_counts():
         assert (predictor.trainer.schedule, predictor.trainer.acting) == ("constant", "latest")
         assert predictor.trainer.optimiser.learning_rate == 6e-4
     assert replace(rnd, agent=LAPTOP.agent, trainer=LAPTOP.trainer) == LAPTOP
+
+
+def test_on_a_laptops_atari_rivals_are_paid_above_their_mean_or_have_a_beta_of_their_own():
+    above_mean, own = LAPTOP_ATARI.recode.normaliser, LAPTOP_ATARI.meme.loss.beta_max
+    assert above_mean.kind == "prioritised"
+    names = ("RECODE-AP", "RND", "RNDonAP", "EMM-FRAME", "BYOL-Explore", "COUNT", "NGU-AP")
+    config = {name: suited(LAPTOP_ATARI, f"MEME-{name}") for name in names}
+    for name in ("RND", "RNDonAP"):
+        surprise = config[name].surprise
+        assert surprise is not None
+        assert (surprise.normaliser, surprise.paid_in) == (above_mean, "acting")
+    assert config["EMM-FRAME"].episodic.normaliser == above_mean
+    assert config["BYOL-Explore"].surprise is None  # its own rule, which is the same
+    betas = {name: config[name].meme.loss.beta_max for name in names}
+    assert betas == dict.fromkeys(names[:5], own) | dict.fromkeys(names[5:], 0.2)
+    assert suited(LAPTOP_ATARI, "MEME-RECODE-AP") == replace(LAPTOP_ATARI, agent="MEME-RECODE-AP")
+    assert not config["NGU-AP"].meme.relabel
+    assert config["RND"].meme.relabel
 
 
 def test_the_papers_presets_suit_every_agent_as_they_are_but_for_the_sizes_of_ngus_predictor():

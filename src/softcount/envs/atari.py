@@ -26,6 +26,7 @@ import numpy as np
 from softcount.envs.atari_places import PLACES, Places
 from softcount.hints import install
 from softcount.types import Array, State, load_rng, rng_state
+from softcount.validation import at_least, between, check_fields
 
 LONGEST_DEATH = 1000
 """Frames after which a death that does not end is no longer waited for."""
@@ -67,15 +68,14 @@ class AtariConfig:
     """Observations shown at once, side by side as channels, the newest last."""
 
     def __post_init__(self) -> None:
-        for name in ("action_repeat", "max_steps", "stack"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
-        if self.max_noops < 0:
-            raise ValueError(f"max_noops is {self.max_noops}; expected 0 or more")
-        if not 0 <= self.sticky_probability < 1:
-            raise ValueError(
-                f"sticky_probability is {self.sticky_probability}; expected at least 0, less than 1"
-            )
+        check_fields(
+            self,
+            action_repeat=at_least(1),
+            max_noops=at_least(0),
+            sticky_probability=between(0, 1, "[)"),
+            max_steps=at_least(1),
+            stack=at_least(1),
+        )
         if self.size is not None and not _is_size(self.size):
             raise ValueError(f"size is {self.size!r}; expected a height and a width, such as 84,84")
         if isinstance(self.actions, str) or not all(isinstance(name, str) for name in self.actions):

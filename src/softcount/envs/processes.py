@@ -2,17 +2,19 @@
 
 Python computes on one thread at a time unless a library lets go of its lock. Emulators do not (ale-py 0.12),
 so threads make them no faster. Here every process holds a share of the copies. A copy has its own state and
-generator and gets the same seed wherever it lives. So processes change the speed and nothing else, and what
-was saved with two of them goes on with one or four.
+generator and gets the same seed wherever it lives. So processes change the speed and nothing else, and a
+state that was saved with two of them fits one or four.
 """
 
 from __future__ import annotations
 
+import pickle
 import signal
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from threading import Lock
 from typing import Any
 
@@ -38,10 +40,12 @@ class ProcessVector:
         self._borders = np.cumsum([len(share) for share in shares])[:-1]
         self._lock = Lock()
         self._workers: list[_Worker] = []
+        self._unusable = ""  # why nothing can be asked any more
         try:
             for share in shares:
                 self._workers.append(_Worker(build, int(share[0]), len(share)))
-            known, *_ = [worker.answer() for worker in self._workers]
+            answers = [worker.answer() for worker in self._workers]
+            known, *_ = [_checked(answer) for answer in answers]
         except BaseException:
             self.close()
             raise
@@ -60,9 +64,7 @@ class ProcessVector:
 
     def cell_of(self, place: int) -> tuple[int, int]:
         """Returns where on the map a place lies."""
-        with self._lock:
-            self._workers[0].ask("cell_of", place)
-            cell: tuple[int, int] = self._workers[0].answer()
+        cell: tuple[int, int] = self._ask("cell_of", [(place,)], self._workers[:1])[0]
         return cell
 
     def reset(self, seed: int | None = None) -> TimeStep:
@@ -100,22 +102,32 @@ class ProcessVector:
 
     def close(self) -> None:
         """Ends every process; each closes its copies."""
-        for worker in self._workers:
-            worker.connection.close()
-        for worker in self._workers:
-            worker.end()
-
-    def _ask(self, name: str, arguments: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """Asks all processes at once and takes all their answers; then the first error is raised here."""
-        given = arguments or [()] * len(self._workers)
         with self._lock:
-            for worker, own in zip(self._workers, given, strict=True):
-                worker.ask(name, *own)
-            answers = [worker.try_answer() for worker in self._workers]
-        for is_good, content in answers:
-            if not is_good:
-                raise content
-        return [content for _, content in answers]
+            self._unusable = "is closed"
+            for worker in self._workers:
+                worker.connection.close()
+            for worker in self._workers:
+                worker.end()
+
+    def _ask(
+        self,
+        name: str,
+        arguments: Sequence[tuple[Any, ...]] | None = None,
+        workers: Sequence[_Worker] | None = None,
+    ) -> list[Any]:
+        """Asks processes at once and takes all their answers; then the first error is raised here."""
+        workers = self._workers if workers is None else workers
+        given = arguments or [()] * len(workers)
+        questions = [ForkingPickler.dumps((name, own)) for own in given]  # before any is sent
+        with self._lock:
+            if self._unusable:
+                raise RuntimeError(f"the environment {self._unusable}; make it anew")
+            self._unusable = "was interrupted while its processes answered"
+            for worker, question in zip(workers, questions, strict=True):
+                worker.ask(question)
+            answers = [worker.answer() for worker in workers]
+            self._unusable = ""
+        return [_checked(answer) for answer in answers]
 
 
 class _Worker:
@@ -129,22 +141,17 @@ class _Worker:
         self.process.start()
         other.close()  # so that the end of the process is the end of the connection
 
-    def ask(self, name: str, *arguments: Any) -> None:
+    def ask(self, question: Any) -> None:
         with suppress(OSError):  # a process that has ended says so when its answer is taken
-            self.connection.send((name, arguments))
+            self.connection.send_bytes(question)
 
-    def answer(self) -> Any:
-        is_good, content = self.try_answer()
-        if is_good:
-            return content
-        raise content
-
-    def try_answer(self) -> tuple[bool, Any]:
+    def answer(self) -> tuple[bool, Any]:
         """Returns whether all is well, and what was asked for or else the error."""
         try:
-            answer: tuple[bool, Any] = self.connection.recv()
+            content = self.connection.recv_bytes()
         except (EOFError, OSError):
             return False, self._ended()
+        answer: tuple[bool, Any] = pickle.loads(content)
         return answer
 
     def end(self) -> None:
@@ -162,27 +169,42 @@ class _Worker:
 
 
 def _serve(connection: Connection, build: Build, first: int, num: int) -> None:
-    """Answers questions until nobody is left to ask; Ctrl-C is for the one who asks."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        env = build(first, num)
-        known = {name: getattr(env, name) for name in KNOWN}
-    except Exception as error:
-        connection.send((False, error))
-        return
-    with closing(env):
+    """Answers questions until nobody is left to ask; signals are for the one who asks."""
+    for ignored in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_IGN)
+    with suppress(EOFError, OSError), ExitStack() as stack:
+        try:
+            env = stack.enter_context(closing(build(first, num)))
+            known = {name: getattr(env, name) for name in KNOWN}
+        except Exception as error:
+            connection.send_bytes(_failure(error))
+            return
         connection.send((True, known))
         while True:
-            try:
-                name, arguments = connection.recv()
-            except EOFError:
-                return
+            name, arguments = connection.recv()
             try:
                 found = getattr(env, name)
-                answer = True, found(*arguments) if callable(found) else found
+                answer = ForkingPickler.dumps((True, found(*arguments) if callable(found) else found))
             except Exception as error:
-                answer = False, error
-            connection.send(answer)
+                answer = _failure(error)
+            connection.send_bytes(answer)
+
+
+def _failure(error: Exception) -> Any:
+    """Packs an error, or what it says where it cannot be packed and unpacked."""
+    try:
+        packed = ForkingPickler.dumps((False, error))
+        pickle.loads(packed)
+    except Exception:
+        packed = ForkingPickler.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+    return packed
+
+
+def _checked(answer: tuple[bool, Any]) -> Any:
+    is_good, content = answer
+    if not is_good:
+        raise content
+    return content
 
 
 def _join(steps: list[TimeStep]) -> TimeStep:

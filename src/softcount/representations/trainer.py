@@ -50,7 +50,7 @@ class TrainerConfig:
     saturation: float = 0.9
     """Accuracy from which "saturating" slows down: rate × (1 − accuracy) / (1 − this)."""
     full_updates: int = 1000
-    """Updates at the full rate under "harmonic"; the n-th update after them has the share this / n of it."""
+    """Updates at the full rate under "harmonic"; then the n-th update has the share this / n of it."""
     rate_floor: float = 0.05
     """Smallest share of the learning rate under "saturating" and "harmonic"."""
     acting: Literal["latest", "slow"] = "latest"

@@ -139,7 +139,7 @@ def _inspect_world(world: World, coverage: Coverage, folder: Path, pictures: Pat
         lines += [f"  {task}", f"  places visited  {_visited(part)}"]
     if world.chart is not None:
         drawn, path = io.BytesIO(), pictures / _picture_file("coverage", task)
-        draw_heat_map(drawn, part, world.chart, title=folder.name)
+        draw_heat_map(drawn, part, world.chart, title=f"{folder.name}: ")
         store.write_atomically(path, drawn.getvalue())
         lines.append(f"  picture         {path}")
     return lines

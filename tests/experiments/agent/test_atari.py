@@ -90,15 +90,6 @@ def test_the_runs_have_the_preset_and_the_working_setting_comes_first():
     assert config == replace(
         LAPTOP_ATARI, seed=2, steps=atari_runs.STEPS, recode=replace(LAPTOP_ATARI.recode, reembed_every=0)
     )
-    surprise = atari.config_of("RND", 0).surprise
-    assert surprise is not None
-    assert surprise.normaliser == LAPTOP_ATARI.recode.normaliser  # the same care: paid above the mean
-    assert surprise.paid_in == "acting"
-    assert atari.config_of("EMM-FRAME", 0).episodic.normaliser == LAPTOP_ATARI.recode.normaliser
-    own, other = LAPTOP_ATARI.meme.loss.beta_max, atari.OTHER_BETA
-    betas = {name: atari.config_of(name, 0).meme.loss.beta_max for name in atari.AGENTS[:-2]}
-    assert betas == {"RECODE-FRAME": own, "COUNT": other, "RND": own, "RECODE-AP": own, "EMM-FRAME": own}
-    assert atari.config_of("NGU-AP", 0).meme.loss.beta_max == other
     (long,) = atari.long_jobs()
     assert (long.key, long.seed) == ("RECODE-FRAME_long__seed0", 0)
     assert atari.config_of("none", 0).agent == "MEME"
