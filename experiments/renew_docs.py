@@ -14,7 +14,9 @@ from pathlib import Path
 from experiments.figure import find
 
 BLOCK = re.compile(r"^```text ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TABLE = re.compile(r"^<!-- figure ([\w-]+) -->\n((?:\(\d+ of \d+ runs\)\n\n?)?(?:\|.*\n)*)", re.MULTILINE)
+TABLE = re.compile(
+    r"^<!-- figure ([\w-]+) -->\n((?:not run\n|\(\d+ of \d+ runs\)\n\n?)?(?:\|.*\n)*)", re.MULTILINE
+)
 
 
 def renewed(page: str) -> str:

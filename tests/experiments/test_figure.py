@@ -196,3 +196,10 @@ def test_a_block_holds_what_the_figure_says_and_how_much_of_it_was_run(toy, tmp_
     assert renew_docs.renewed(table) == "<!-- figure toy -->\n(1 of 3 runs)\n\nvalues [10]\n\nc\n"
     partly = "<!-- figure toy -->\n(1 of 3 runs)\n\n| old |\n| older |\n\nc\n"
     assert renew_docs.renewed(partly) == renew_docs.renewed(table)  # how many there were is not kept twice
+
+
+def test_a_table_that_was_not_run_is_renewed_and_not_repeated(toy):
+    page = "a\n<!-- figure toy -->\nb\n"
+    once = renew_docs.renewed(page)
+    assert once == "a\n<!-- figure toy -->\nnot run\nb\n"
+    assert renew_docs.renewed(once) == once
