@@ -89,6 +89,7 @@ def plot(rows: Sequence[Row]) -> Any:
     for axes, title in zip(panels, ("rooms visited", "positions visited", "keys fetched + 1")):
         steps_below(axes, "steps")
         axes.set_title(title, fontsize=10)
+    panels[0].yaxis.get_major_locator().set_params(integer=True)
     panels[2].set_yscale("log")
     legend_beside(figure)
     return figure
