@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from experiments.agent.atari_runs import FOLDER
-from experiments.drawing import COLOURS, new_figure
+from experiments.drawing import COLOURS, legend_beside, new_figure
 from experiments.figure import Figure
 from experiments.jobs import Job, Row
 from experiments.memory.atari_stream import Stream, recorded
@@ -247,6 +247,7 @@ def plot(rows: Sequence[Row]) -> Any:
                     rho = [moment["rho"] for moment in row["rows"]]
                     axes.plot(steps, rho, "o-", color=colour, label=label)
         axes.set(xlabel="steps", title=f"{num_actions} actions", ylabel="ρ of pay with rarity")
+    legend_beside(figure)  # of these two panels; the last has other lines
     for row in rows:
         if row["kind"] in LONG_KINDS:
             moments = [moment for moment in row["rows"] if "moved" in moment]
@@ -258,8 +259,8 @@ def plot(rows: Sequence[Row]) -> Any:
                 label=f"{row['kind'].removeprefix('ap by cells, ')}, {row['num_actions']} actions",
             )
     last.set(xlabel="updates", title="ap by cells", ylabel="moved since the moment before", ylim=(0, None))
-    for axes in figure.axes:
-        axes.legend(frameon=False, fontsize=8)
+    if last.lines:
+        last.legend(frameon=False, fontsize=8)
     return figure
 
 
